@@ -80,9 +80,10 @@ class our_half final : public half {
     for (unsigned i = 0; i < most; ++i) post();
   }
   void send(std::span<const std::byte> bytes) override {
-    ucx::request sent = way_ == message_way::tag      ? peer_->start_send(tag, bytes)
-                        : way_ == message_way::active ? peer_->start_send_message(number, {}, bytes)
-                                                      : peer_->start_stream_send(bytes);
+    ucx::request sent = way_ == message_way::tag ? peer_->start_send(tag, bytes)
+                        : way_ == message_way::active
+                            ? peer_->start_send(ucx::active_message{number}, bytes)
+                            : peer_->start_stream_send(bytes);
     if (!sent.done()) return sends_.push(std::move(sent));
     if (sent.error()) throw std::runtime_error("our send: " + sent.error().message());
   }

@@ -28,8 +28,9 @@ int main() {
     const std::vector<long> numbers = numbers_in(asked.data());
     const long sum = std::accumulate(numbers.begin(), numbers.end(), 0L);
     std::error_code ec;  // a client that is gone needs no answer
-    asked.peer().post_send_message(answer, asked.header(), std::as_bytes(std::span(&sum, 1)), 0,
-                                   {.memory = ucx::send_memory::copied}, ec);
+    asked.peer().post_send(ucx::active_message{answer, asked.header()},
+                           std::as_bytes(std::span(&sum, 1)), 0,
+                           {.memory = ucx::send_memory::copied}, ec);
   });
 
   // The client. The header tells which question an answer is about.
@@ -45,8 +46,8 @@ int main() {
   for (long size = 1; size <= 100; ++size) {
     std::vector<long> numbers(static_cast<std::size_t>(size));
     std::iota(numbers.begin(), numbers.end(), 1L);
-    peer.send_message(question, std::as_bytes(std::span(&size, 1)),
-                      std::as_bytes(std::span(numbers)));
+    peer.send(ucx::active_message{question, std::as_bytes(std::span(&size, 1))},
+              std::as_bytes(std::span(numbers)));
   }
   while (sums.size() < 100 && !peer.status()) client.progress();
   std::cout << sums.size() << " answers; the sum of 1 to 100 is " << sums[100] << '\n';

@@ -35,8 +35,8 @@ int main() {
   std::vector<ucx::request> sends;
   for (std::uint64_t row = rows; row-- > 0;) {
     sent.emplace_back(columns, static_cast<double>(row));
-    sends.push_back(peer.start_send_message(1, std::as_bytes(std::span(&row, 1)),
-                                            std::as_bytes(std::span(sent.back()))));
+    sends.push_back(peer.start_send(ucx::active_message{1, std::as_bytes(std::span(&row, 1))},
+                                    std::as_bytes(std::span(sent.back()))));
   }
 
   while (receives.size() < rows && !peer.status()) receiver.progress();

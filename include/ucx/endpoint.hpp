@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "ucx/buffer.hpp"
 #include "ucx/connection_report.hpp"
 #include "ucx/endpoint_options.hpp"
 #include "ucx/error.hpp"
@@ -23,7 +22,9 @@
 #include "ucx/message_handlers.hpp"
 #include "ucx/message_info.hpp"
 #include "ucx/message_parts.hpp"
+#include "ucx/payload.hpp"
 #include "ucx/peer_address.hpp"
+#include "ucx/receive_target.hpp"
 #include "ucx/request.hpp"
 #include "ucx/send_options.hpp"
 #include "ucx/socket_address.hpp"
@@ -35,7 +36,6 @@ struct ucp_ep;  ///< UCX's type: `ucp_ep_h` is a pointer to it.
 
 namespace ucx {
 
-class buffer_pool;
 class connection_request;  // in listener.hpp
 class endpoint;
 
@@ -162,74 +162,52 @@ class UCXIO_EXPORT endpoint {
   ucp_ep* native_handle() const noexcept;
 
   // Messages: docs/reference/messages.md says what is true when they complete, and in which order
-  // they come. Each call that starts a send may gather several spans. For a tag or an active
-  // message it may also take a `buffer`, which comes back by itself. Every call that waits fails
-  // with `would_deadlock` inside a handler. All memory but that of headers may be a device's
-  // (docs/how-to/gpu.md). An operation that can not copy it fails alone, with `io_error`,
-  // `no_memory` or `not_supported`.
+  // they come. The forms of what is sent are in `payload`, those of the places for what comes in
+  // `receive_target`. Every call that waits fails with `would_deadlock` inside a handler. All
+  // memory but that of headers may be a device's (docs/how-to/gpu.md). An operation that can not
+  // copy it fails alone, with `io_error`, `no_memory` or `not_supported`.
 
-  /// Sends a message with a tag, for a receive that wants it. Short ones go at once, longer ones
-  /// when the peer has a place for them. A request that is dropped unfinished gives the send up.
+  /// Sends a message to a receive of the peer that wants the tag, or to the peer's
+  /// `worker::on_message` of the number. Several runs or parts are one message, too: all of it
+  /// comes, or nothing. Short ones go at once, longer ones when the peer has a place for them. A
+  /// request that is dropped unfinished gives the send up.
   /// Completes: see `send_until`.
-  /// Lifetime: `bytes`, until the request is done (`send_memory::copied`: during the call); the
-  /// list of spans during the call. After `would_block`, and where nothing was started, a buffer is
-  /// still the caller's.
+  /// Lifetime: the bytes of `what`, until the request is done (`send_memory::copied`: during the
+  /// call). A header, and the list of several runs or parts, during the call. A buffer is taken
+  /// over when the send starts. It is still the caller's after `would_block`, and where nothing was
+  /// started.
   /// Errors: message_refused (the receiver gave up, or threw the message away), message_truncated
   /// (its memory was too small), would_block (`when_full::fail`), buffer_gone, feature_disabled,
-  /// closed, timed_out, canceled, connection_reset, no_memory. The connection lives on, unless the
-  /// error is the connection's.
+  /// closed, timed_out, canceled, connection_reset, no_memory. Of an active message also
+  /// header_too_long, invalid_argument (a header in a device's memory), and no_such_handler, where
+  /// the peer was asked first. For one that went at once, `message_handlers::on_refused` tells. The
+  /// connection lives on, unless the error is the connection's.
   /// Cost: copies as `send_memory` says. A short message takes no round trip, a longer one takes
   /// one. After warm-up this library allocates nothing for a short one.
-  request start_send(std::uint64_t tag, std::span<const std::byte> bytes,
-                     const send_options& options = {});
-  request start_send(std::uint64_t tag, std::span<const std::span<const std::byte>> bytes,
-                     const send_options& options = {});
-  request start_send(std::uint64_t tag, buffer&& bytes, const send_options& options = {});
+  request start_send(const message_id& to, const payload& what, const send_options& options = {});
   /// Like `start_send`, and waits.
-  void send(std::uint64_t tag, std::span<const std::byte> bytes, const send_options& options = {},
+  void send(const message_id& to, const payload& what, const send_options& options = {},
             std::error_code& ec = throws);
-
-  /// Like `start_send`, for any number of parts, also none, also empty ones. The peer receives them
-  /// as `message_parts`. It is one message: all of it comes, or nothing.
-  /// Cost: that of several spans, one of which is the table of their lengths.
-  request start_send_parts(std::uint64_t tag, std::span<const std::span<const std::byte>> parts,
-                           const send_options& options = {});
-  void send_parts(std::uint64_t tag, std::span<const std::span<const std::byte>> parts,
-                  const send_options& options = {}, std::error_code& ec = throws);
-
   /// Sends without a request: `message_handlers::on_sent` gets `key` and the outcome, once, even if
   /// the connection is closed meanwhile. Only its deadline, `cancel_all()` and `close()` give the
   /// send up.
-  /// Lifetime: `bytes`, until `on_sent` is told; the list of spans during the call. After an error
-  /// a buffer is still the caller's.
+  /// Lifetime: the bytes of `what`, until `on_sent` is told; the rest as of `start_send`. After an
+  /// error of this call a buffer is still the caller's.
   /// Errors: nothing was started then: would_block (`when_full::fail`), buffer_gone,
-  /// feature_disabled, closed, the connection's.
-  void post_send(std::uint64_t tag, std::span<const std::byte> bytes, std::uint64_t key,
+  /// header_too_long, invalid_argument, feature_disabled, closed, the connection's.
+  void post_send(const message_id& to, const payload& what, std::uint64_t key,
                  const send_options& options = {}, std::error_code& ec = throws);
-  void post_send(std::uint64_t tag, std::span<const std::span<const std::byte>> bytes,
-                 std::uint64_t key, const send_options& options = {}, std::error_code& ec = throws);
-  void post_send(std::uint64_t tag, buffer&& bytes, std::uint64_t key,
-                 const send_options& options = {}, std::error_code& ec = throws);
-  /// Like `post_send`, for parts as of `start_send_parts`.
-  void post_send_parts(std::uint64_t tag, std::span<const std::span<const std::byte>> parts,
-                       std::uint64_t key, const send_options& options = {},
-                       std::error_code& ec = throws);
+  /// Returns how long the header of an `active_message` may be on this side.
+  /// `connection_report::largest_header` has the limit of both sides.
+  std::size_t longest_header() const noexcept;
 
   /// Receives the next message of this peer with a tag that `wanted` accepts. Like
   /// `worker::start_receive`, which has Completes, Lifetime, Errors and Cost.
   /// Errors: also connection_reset and the connection's other errors, closed.
-  request start_receive(const tag_match& wanted, std::span<std::byte> into,
-                        const io_options& options = {});
-  request start_receive(const tag_match& wanted, std::span<const std::span<std::byte>> into,
-                        const io_options& options = {});
-  request start_receive(const tag_match& wanted, buffer& made, std::size_t most,
-                        const io_options& options = {});
-  request start_receive(const tag_match& wanted, buffer& made, buffer_pool& pool,
-                        const io_options& options = {});
-  request start_receive(const tag_match& wanted, message_parts& made, std::size_t most,
+  request start_receive(const tag_match& wanted, const receive_target& into,
                         const io_options& options = {});
   /// Like `start_receive`, and waits. Returns the facts of the message.
-  message_info receive(const tag_match& wanted, std::span<std::byte> into,
+  message_info receive(const tag_match& wanted, const receive_target& into,
                        const io_options& options = {}, std::error_code& ec = throws);
 
   /// Like `worker::probe` and `worker::take`, for this peer's messages. Return nothing, too, where
@@ -237,47 +215,16 @@ class UCXIO_EXPORT endpoint {
   std::optional<message_info> probe(const tag_match& wanted) const;
   std::optional<message> take(const tag_match& wanted);
 
-  /// Sends an active message to the peer's `worker::on_message` of this number. `header` is copied
-  /// by the call. Completes, Lifetime and Cost: those of `start_send`.
-  /// Errors: those of `start_send`; header_too_long; invalid_argument (a header in a device's
-  /// memory); no_such_handler, where the peer was asked first. For a message that went at once,
-  /// `message_handlers::on_refused` tells.
-  request start_send_message(std::uint64_t number, std::span<const std::byte> header,
-                             std::span<const std::byte> bytes, const send_options& options = {});
-  request start_send_message(std::uint64_t number, std::span<const std::byte> header,
-                             std::span<const std::span<const std::byte>> bytes,
-                             const send_options& options = {});
-  request start_send_message(std::uint64_t number, std::span<const std::byte> header,
-                             buffer&& bytes, const send_options& options = {});
-  /// Like `post_send`.
-  /// Errors: also header_too_long, invalid_argument.
-  void post_send_message(std::uint64_t number, std::span<const std::byte> header,
-                         std::span<const std::byte> bytes, std::uint64_t key,
-                         const send_options& options = {}, std::error_code& ec = throws);
-  void post_send_message(std::uint64_t number, std::span<const std::byte> header,
-                         std::span<const std::span<const std::byte>> bytes, std::uint64_t key,
-                         const send_options& options = {}, std::error_code& ec = throws);
-  void post_send_message(std::uint64_t number, std::span<const std::byte> header, buffer&& bytes,
-                         std::uint64_t key, const send_options& options = {},
-                         std::error_code& ec = throws);
-  /// Like `start_send_message`, and waits.
-  void send_message(std::uint64_t number, std::span<const std::byte> header,
-                    std::span<const std::byte> bytes, const send_options& options = {},
-                    std::error_code& ec = throws);
-  /// Returns how long a header may be on this side. `connection_report::largest_header` has the
-  /// limit of both sides.
-  std::size_t longest_header() const noexcept;
-
-  /// Sends bytes over the connection's byte stream. They arrive in order, and without boundaries. A
-  /// send that fails may have sent its beginning.
+  /// Sends bytes over the connection's byte stream, from one run or several. They arrive in order,
+  /// and without boundaries. A send that fails may have sent its beginning.
   /// Completes: when the bytes can be used again. No call tells when the peer has them.
   /// Lifetime: that of `start_send`.
-  /// Errors: those of `start_send`, but for those of a receiver.
+  /// Errors: those of `start_send`, but for those of a receiver; invalid_argument (a buffer, which
+  /// is still the caller's; parts).
   /// Cost: that of borrowed memory. No round trip while there is room.
-  request start_stream_send(std::span<const std::byte> bytes, const send_options& options = {});
-  request start_stream_send(std::span<const std::span<const std::byte>> bytes,
-                            const send_options& options = {});
-  void stream_send(std::span<const std::byte> bytes, const send_options& options = {},
+  request start_stream_send(const payload& what, const send_options& options = {});
+  /// Like `start_stream_send`, and waits.
+  void stream_send(const payload& what, const send_options& options = {},
                    std::error_code& ec = throws);
   /// Receives the next bytes of the peer's stream. `request::received().length` tells how many. It
   /// tells so even of a receive that failed: the next receive does not get those bytes again.

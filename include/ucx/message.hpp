@@ -13,12 +13,11 @@
 #include "ucx/memory_resources.hpp"
 #include "ucx/message_info.hpp"
 #include "ucx/message_parts.hpp"
+#include "ucx/receive_target.hpp"
 #include "ucx/request.hpp"
 
 namespace ucx {
 
-class buffer;
-class buffer_pool;
 class endpoint;
 
 namespace detail {
@@ -58,36 +57,17 @@ class UCXIO_EXPORT message {
   /// Lifetime: the message's.
   std::span<const std::byte> data() const noexcept;
 
-  /// Receives the payload into `into`, spread over several spans, or into memory that is allocated
-  /// for it. Once for each message, unless the payload is here.
+  /// Receives the payload into `into`, in any form that `receive_target` has. Once for each
+  /// message, unless the payload is here.
   /// Completes: when the payload is in place.
-  /// Lifetime: `into`, and `made`, until the request is done. The message may die before.
+  /// Lifetime: see `receive_target`. The message may die before.
   /// Errors: message_truncated (the sender of a payload that is not here is told, too),
-  /// message_withdrawn, connection_reset, closed_by_peer, closed, no_memory, timed_out, canceled;
-  /// invalid_argument for a second time, and for an empty message.
+  /// message_withdrawn, connection_reset, closed_by_peer, closed, timed_out, canceled, and those of
+  /// the form of `into`; invalid_argument for a second time, and for an empty message.
   /// Cost: a round trip, or one copy where the payload is here.
-  request start_receive(std::span<std::byte> into, const io_options& options = {});
-  request start_receive(std::span<const std::span<std::byte>> into, const io_options& options = {});
-  request start_receive(buffer& made, std::size_t most, const io_options& options = {});
-  /// Like `start_receive` into `into`, but into a buffer of `pool`: see `worker::start_receive`. If
-  /// no buffer came back in time, the program keeps the message.
-  request start_receive(buffer& made, buffer_pool& pool, const io_options& options = {});
-  request start_receive(message_parts& made, std::size_t most, const io_options& options = {});
-  /// Like `start_receive` into `into`, but into memory of the kind that the sender's memory has
-  /// (`info().memory`). The call allocates it from the resource of `from` for that kind, for a
-  /// payload of up to `most` bytes. `made` owns it from then on, whatever the outcome of the
-  /// receive. A resource for a kind that neither the processor nor the CUDA driver copies to
-  /// (`rocm`, `other`) counts as missing.
-  /// Lifetime: the resource, until `made` has died; `from`, during the call.
-  /// Errors: also no_memory (the resource's std::bad_alloc), not_supported
-  /// (`missing_resource::strict`). With either nothing was started, and the program keeps the
-  /// message.
-  request start_receive(buffer& made, const memory_resources& from, std::size_t most,
-                        missing_resource missing = missing_resource::fallback,
-                        const io_options& options = {});
-
+  request start_receive(const receive_target& into, const io_options& options = {});
   /// Like `start_receive`, and waits. Not inside a handler (`would_deadlock`).
-  void receive(std::span<std::byte> into, const io_options& options = {},
+  void receive(const receive_target& into, const io_options& options = {},
                std::error_code& ec = throws);
 
   /// Returns a handle of the connection that the message came over, to answer by. Empty when the
@@ -95,11 +75,7 @@ class UCXIO_EXPORT message {
   endpoint peer() const;
 
 #if UCXIO_OLD_NAMES
-  [[deprecated("the error code comes last")]] void receive(std::span<std::byte> into,
-                                                           std::error_code& ec,
-                                                           const io_options& options = {}) {
-    receive(into, options, ec);
-  }
+#include "ucx/old_names/message.ipp"
 #endif
 
  private:

@@ -14,7 +14,7 @@ namespace detail {
 class landing_place;
 }
 
-/// The received parts of `endpoint::start_send_parts`: as many as were sent, with their lengths.
+/// The received parts of `payload::parts`: as many as were sent, with their lengths.
 /// They lie without gaps in memory that was allocated for all of them together. The target of a
 /// receive must stay in its place until the request is done. Its old parts go when the message
 /// comes. They stay where the receive fails before that.

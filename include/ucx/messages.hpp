@@ -8,6 +8,8 @@
 #include "ucx/message_handlers.hpp"
 #include "ucx/message_info.hpp"
 #include "ucx/message_parts.hpp"
+#include "ucx/payload.hpp"
+#include "ucx/receive_target.hpp"
 #include "ucx/request.hpp"
 #include "ucx/send_options.hpp"
 #include "ucx/tag_match.hpp"

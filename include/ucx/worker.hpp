@@ -12,7 +12,6 @@
 #include <system_error>
 #include <utility>
 
-#include "ucx/buffer.hpp"
 #include "ucx/completion_handler.hpp"
 #include "ucx/connection_report.hpp"
 #include "ucx/context.hpp"
@@ -22,6 +21,7 @@
 #include "ucx/message.hpp"
 #include "ucx/message_info.hpp"
 #include "ucx/message_parts.hpp"
+#include "ucx/receive_target.hpp"
 #include "ucx/request.hpp"
 #include "ucx/scheduled_call.hpp"
 #include "ucx/staging_statistics.hpp"
@@ -34,7 +34,6 @@ struct ucp_worker;  ///< UCX's type: `ucp_worker_h` is a pointer to it.
 
 namespace ucx {
 
-class buffer_pool;
 class endpoint;
 
 namespace detail {
@@ -164,46 +163,19 @@ class UCXIO_EXPORT worker {
   // Messages of any peer: docs/reference/messages.md. endpoint.hpp has these calls for one peer,
   // and says what a device's memory changes.
 
-  /// Receives the next message with a tag that `wanted` accepts, from any peer, into `into`, or
-  /// spread over several spans.
-  /// Completes: when the message is here. `request::received()` has its tag and length.
-  /// Lifetime: `into`, until the request is done.
+  /// Receives the next message with a tag that `wanted` accepts, from any peer, into `into`.
+  /// Completes: when the message is in place. `request::received()` has its tag and length.
+  /// Lifetime: see `receive_target`.
   /// Errors: message_truncated (it is lost, and nothing was written), message_withdrawn,
-  /// feature_disabled, timed_out, canceled; for a message that was announced or on its way when its
-  /// connection ended: connection_reset, closed_by_peer, closed and any other cause of the end.
+  /// feature_disabled, timed_out, canceled, and those of the form of `into`; for a message that was
+  /// announced or on its way when its connection ended: connection_reset, closed_by_peer, closed
+  /// and any other cause of the end.
   /// Cost: one copy. For a long message a round trip.
-  request start_receive(const tag_match& wanted, std::span<std::byte> into,
+  request start_receive(const tag_match& wanted, const receive_target& into,
                         const io_options& options = {});
-  request start_receive(const tag_match& wanted, std::span<const std::span<std::byte>> into,
-                        const io_options& options = {});
-  /// Like the first `start_receive`, but into memory that is allocated when the length is known:
-  /// `most` bytes at most, because a peer tells the length. The old memory of `made` goes then. It
-  /// stays where the receive ends without a message.
-  /// Lifetime: `made`, in its place and untouched, until the request is done.
-  /// Errors: also no_memory.
-  request start_receive(const tag_match& wanted, buffer& made, std::size_t most,
-                        const io_options& options = {});
-  /// Like the first `start_receive`, but into a buffer of `pool` that is taken when the message is
-  /// there. One pool may serve any number of receives. Where all buffers are out, the message waits
-  /// until one comes back. Meanwhile it keeps its room, and in the end its sender waits. Waiting
-  /// receives are served in turn, and before callers of `take()`. The old memory of `made` goes at
-  /// the call.
-  /// Lifetime: `made`, until the request is done. The pool may go before.
-  /// Errors: message_truncated where the buffers of the pool are too small; timed_out also where no
-  /// buffer came back: the next receive then gets the message; closed (a pool that was moved from).
-  request start_receive(const tag_match& wanted, buffer& made, buffer_pool& pool,
-                        const io_options& options = {});
-  /// Like the first `start_receive`, for a message that was sent as parts. `most` counts eight more
-  /// bytes for each part, and eight for all of them.
-  /// Lifetime: `made`, in its place and untouched, until the request is done.
-  /// Errors: also protocol_error, where it was not sent as parts; the connection lives, and `made`
-  /// has no parts.
-  request start_receive(const tag_match& wanted, message_parts& made, std::size_t most,
-                        const io_options& options = {});
-
   /// Like `start_receive`, and waits. Returns the facts of the message.
   /// Errors: also would_deadlock inside a handler.
-  message_info receive(const tag_match& wanted, std::span<std::byte> into,
+  message_info receive(const tag_match& wanted, const receive_target& into,
                        const io_options& options = {}, std::error_code& ec = throws);
 
   /// Returns the facts of the next message with a tag that `wanted` accepts. It has come, or was

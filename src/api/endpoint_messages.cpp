@@ -13,10 +13,11 @@
 #include "message/message_link.hpp"
 #include "message/receive_starts.hpp"
 #include "message/send_operation.hpp"
-#include "ucx/buffer.hpp"
+#include "message/send_source.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
-#include "wire/parts_table.hpp"
+#include "ucx/payload.hpp"
+#include "ucx/receive_target.hpp"
 #include "worker/core_access.hpp"
 #include "worker/failed_operation.hpp"
 #include "worker/worker_core.hpp"
@@ -26,23 +27,26 @@ namespace {
 
 using detail::core_access;
 using detail::endpoint_core;
-using detail::message_kind;
+using detail::send_source;
 using detail::worker_core;
 
-using byte_spans = std::span<const std::span<const std::byte>>;
-
 /// Says why a send can not even be started.
-std::error_code send_error(const std::shared_ptr<endpoint_core>& over,
-                           std::span<const std::byte> header) {
+std::error_code send_error(const std::shared_ptr<endpoint_core>& over, const send_source& source) {
   if (!over) return errc::closed;
   if (detail::is_forked_child()) return errc::forked_child;
   if (!over->worker().context().has(feature::am)) return errc::feature_disabled;
-  if (header.size() > over->worker().sender().longest_header()) return errc::header_too_long;
-  if (!detail::is_on_host(header)) return errc::invalid_argument;
+  if (source.header().size() > over->worker().sender().longest_header()) {
+    return errc::header_too_long;
+  }
+  if (!detail::is_on_host(source.header()) || !source.has_a_way()) return errc::invalid_argument;
+  if (source.owned() != nullptr && !*source.owned()) return errc::buffer_gone;
   return {};
 }
 
-std::string what_failed(std::error_code ec) {
+std::string what_failed(std::error_code ec, const send_source& source) {
+  if (ec == errc::invalid_argument && !source.has_a_way()) {
+    return "sending a buffer, or parts, over the byte stream, which has no boundaries";
+  }
   std::string text = "sending a message";
   if (ec == errc::feature_disabled) text += " on a context without feature::am";
   if (ec == errc::closed) text += " over a connection that is not open";
@@ -51,14 +55,25 @@ std::string what_failed(std::error_code ec) {
   return text;
 }
 
+/// Says why nothing can be started now, so that the caller keeps what it has. REQUIRES: the
+/// worker's lock.
+std::error_code not_now(endpoint_core& over, const send_source& source,
+                        const send_options& options) {
+  if (const std::error_code unusable = over.status()) return unusable;
+  const bool may_wait = options.full == when_full::wait;
+  if (may_wait || !over.messages().outgoing().is_full(source.header().size(), source.length())) {
+    return {};
+  }
+  return errc::would_block;
+}
+
 /// Starts a send, and returns it as an operation that somebody has to own; nothing on failure.
-detail::send_operation* start(const std::shared_ptr<endpoint_core>& over, message_kind kind,
-                              std::uint64_t tag, const detail::send_source& source,
+detail::send_operation* start(const std::shared_ptr<endpoint_core>& over, const send_source& source,
                               const send_options& options) {
   auto& idle = over->worker().pool_of<detail::send_operation>();
   detail::send_operation* const send = idle.take();
   try {
-    send->begin(over, kind, tag, source, options);
+    send->begin(over, source, options);
   } catch (...) {
     idle.give_back(send);
     throw;
@@ -66,71 +81,29 @@ detail::send_operation* start(const std::shared_ptr<endpoint_core>& over, messag
   return send;
 }
 
-request start_request(const std::shared_ptr<endpoint_core>& over, message_kind kind,
-                      std::uint64_t tag, const detail::send_source& source,
-                      const send_options& options) {
-  const std::error_code ec = send_error(over, source.header);
-  if (ec) return detail::failed_request(ec, what_failed(ec));
-  const std::lock_guard guard(over->worker().lock());
-  return core_access::make_request(start(over, kind, tag, source, options));
-}
-
-/// The same, of one run of bytes. A short message goes without an operation, which would cost more
-/// than to send it.
-request start_request(const std::shared_ptr<endpoint_core>& over, message_kind kind,
-                      std::uint64_t tag, std::span<const std::byte> header,
-                      std::span<const std::byte> bytes, const send_options& options) {
-  const bool is_plain = options.until == send_until::reusable && !options.kind;
-  if (over && is_plain && !detail::is_forked_child()) {
-    const std::lock_guard guard(over->worker().lock());
-    if (over->messages().outgoing().send_short(kind, tag, header, bytes)) return {};
-  }
-  return start_request(over, kind, tag, {.only = bytes, .header = header}, options);
-}
-
-/// Says why a send of `owned` can not be started; a buffer that is not sent stays the caller's.
-std::error_code owned_error(const std::shared_ptr<endpoint_core>& over,
-                            std::span<const std::byte> header, const buffer& owned) {
-  const std::error_code ec = send_error(over, header);
-  return !ec && !owned ? make_error_code(errc::buffer_gone) : ec;
-}
-
-/// Returns whether it may not wait, and would have to. REQUIRES: the worker's lock.
-bool lacks_room(endpoint_core& over, std::size_t header, std::size_t payload,
+/// Sends a short message without an operation, which would cost more than to send it. Returns
+/// whether it is gone.
+bool send_short(const std::shared_ptr<endpoint_core>& over, const send_source& source,
                 const send_options& options) {
-  return options.full == when_full::fail && over.messages().outgoing().is_full(header, payload);
-}
-
-request start_owned(const std::shared_ptr<endpoint_core>& over, message_kind kind,
-                    std::uint64_t tag, std::span<const std::byte> header, buffer& owned,
-                    const send_options& options) {
-  const std::error_code ec = owned_error(over, header, owned);
-  if (ec) return detail::failed_request(ec, what_failed(ec));
+  const bool is_plain = options.until == send_until::reusable && !options.kind;
+  if (!over || !source.is_run() || !is_plain || detail::is_forked_child()) return false;
   const std::lock_guard guard(over->worker().lock());
-  if (const std::error_code unusable = over->status()) {
-    return detail::failed_request(unusable, "sending a message to " + over->peer_name());
-  }
-  if (lacks_room(*over, header.size(), owned.size(), options)) {
-    return detail::failed_request(errc::would_block, what_failed(errc::would_block));
-  }
-  return core_access::make_request(
-      start(over, kind, tag, {.owned = &owned, .header = header}, options));
+  return over->messages().outgoing().send_short(source.kind(), source.tag(), source.header(),
+                                                source.bytes());
 }
 
-std::size_t length_of(const detail::send_source& source) noexcept {
-  if (source.runs.empty() && !source.as_parts) return source.only.size();
-  std::size_t length = source.as_parts ? detail::parts_table_size(source.runs.size()) : 0;
-  for (const std::span<const std::byte>& each : source.runs) length += each.size();
-  return length;
-}
-
-/// Says why nothing can be posted now, so that the caller keeps what it has. REQUIRES: the worker's
-/// lock.
-std::error_code post_error(endpoint_core& over, std::size_t header, std::size_t payload,
-                           const send_options& options) {
-  if (const std::error_code unusable = over.status()) return unusable;
-  if (lacks_room(over, header, payload, options)) return errc::would_block;
-  return {};
+request start_request(const std::shared_ptr<endpoint_core>& over, const send_source& source,
+                      const send_options& options) {
+  if (send_short(over, source, options)) return {};
+  const std::error_code ec = send_error(over, source);
+  if (ec) return detail::failed_request(ec, what_failed(ec, source));
+  const std::lock_guard guard(over->worker().lock());
+  if (source.owned() != nullptr) {  // one that is not sent stays the caller's
+    if (const std::error_code unusable = not_now(*over, source, options)) {
+      return detail::failed_request(unusable, "sending a message to " + over->peer_name());
+    }
+  }
+  return core_access::make_request(start(over, source, options));
 }
 
 /// Room for the handler of a post: without it nothing is started.
@@ -157,119 +130,46 @@ void tell(detail::send_operation& send, std::uint64_t key, handler_room& room) n
 }
 
 /// Starts a send that tells its outcome with a key. Returns why nothing was started.
-std::error_code post(const std::shared_ptr<endpoint_core>& over, message_kind kind,
-                     std::uint64_t tag, const detail::send_source& source, std::uint64_t key,
-                     const send_options& options) {
-  if (const std::error_code useless = send_error(over, source.header)) return useless;
+std::error_code post(const std::shared_ptr<endpoint_core>& over, const send_source& source,
+                     std::uint64_t key, const send_options& options) {
+  if (const std::error_code useless = send_error(over, source)) return useless;
   const std::lock_guard guard(over->worker().lock());
-  const std::error_code ec = post_error(*over, source.header.size(), length_of(source), options);
-  if (ec) return ec;
+  if (const std::error_code ec = not_now(*over, source, options)) return ec;
   handler_room room(over->worker());
-  tell(*start(over, kind, tag, source, options), key, room);
+  tell(*start(over, source, options), key, room);
   return {};
-}
-
-std::error_code post_owned(const std::shared_ptr<endpoint_core>& over, message_kind kind,
-                           std::uint64_t tag, std::span<const std::byte> header, buffer& owned,
-                           std::uint64_t key, const send_options& options) {
-  if (const std::error_code useless = owned_error(over, header, owned)) return useless;
-  const std::lock_guard guard(over->worker().lock());
-  const std::error_code ec = post_error(*over, header.size(), owned.size(), options);
-  if (ec) return ec;
-  handler_room room(over->worker());
-  tell(*start(over, kind, tag, {.owned = &owned, .header = header}, options), key, room);
-  return {};
-}
-
-void end_post(std::error_code outcome, std::error_code& ec) {
-  detail::end_with(outcome, ec, [outcome] { return what_failed(outcome); });
 }
 
 }  // namespace
 
-request endpoint::start_send(std::uint64_t tag, std::span<const std::byte> bytes,
+request endpoint::start_send(const message_id& to, const payload& what,
                              const send_options& options) {
-  return start_request(core_, message_kind::tagged, tag, {}, bytes, options);
+  return start_request(core_, send_source(to, what), options);
 }
 
-request endpoint::start_send(std::uint64_t tag, byte_spans bytes, const send_options& options) {
-  return start_request(core_, message_kind::tagged, tag, {.runs = bytes}, options);
+void endpoint::send(const message_id& to, const payload& what, const send_options& options,
+                    std::error_code& ec) {
+  start_send(to, what, options).wait(ec);
 }
 
-request endpoint::start_send(std::uint64_t tag, buffer&& bytes, const send_options& options) {
-  return start_owned(core_, message_kind::tagged, tag, {}, bytes, options);
-}
-
-void endpoint::send(std::uint64_t tag, std::span<const std::byte> bytes,
-                    const send_options& options, std::error_code& ec) {
-  start_send(tag, bytes, options).wait(ec);
-}
-
-request endpoint::start_send_parts(std::uint64_t tag, byte_spans parts,
-                                   const send_options& options) {
-  return start_request(core_, message_kind::tagged, tag, {.runs = parts, .as_parts = true},
-                       options);
-}
-
-void endpoint::send_parts(std::uint64_t tag, byte_spans parts, const send_options& options,
-                          std::error_code& ec) {
-  start_send_parts(tag, parts, options).wait(ec);
-}
-
-void endpoint::post_send(std::uint64_t tag, std::span<const std::byte> bytes, std::uint64_t key,
+void endpoint::post_send(const message_id& to, const payload& what, std::uint64_t key,
                          const send_options& options, std::error_code& ec) {
-  end_post(post(core_, message_kind::tagged, tag, {.only = bytes}, key, options), ec);
+  const send_source source(to, what);
+  const std::error_code outcome = post(core_, source, key, options);
+  detail::end_with(outcome, ec, [&] { return what_failed(outcome, source); });
 }
 
-void endpoint::post_send(std::uint64_t tag, byte_spans bytes, std::uint64_t key,
-                         const send_options& options, std::error_code& ec) {
-  end_post(post(core_, message_kind::tagged, tag, {.runs = bytes}, key, options), ec);
+std::size_t endpoint::longest_header() const noexcept {
+  return core_ ? core_->worker().sender().longest_header() : 0;
 }
 
-void endpoint::post_send_parts(std::uint64_t tag, byte_spans parts, std::uint64_t key,
-                               const send_options& options, std::error_code& ec) {
-  end_post(post(core_, message_kind::tagged, tag, {.runs = parts, .as_parts = true}, key, options),
-           ec);
-}
-
-void endpoint::post_send(std::uint64_t tag, buffer&& bytes, std::uint64_t key,
-                         const send_options& options, std::error_code& ec) {
-  end_post(post_owned(core_, message_kind::tagged, tag, {}, bytes, key, options), ec);
-}
-
-request endpoint::start_receive(const tag_match& wanted, std::span<std::byte> into,
+request endpoint::start_receive(const tag_match& wanted, const receive_target& into,
                                 const io_options& options) {
   if (!core_) return detail::failed_request(errc::closed, "receive over no connection");
   return detail::start_tagged(core_->worker(), core_, wanted, into, options);
 }
 
-request endpoint::start_receive(const tag_match& wanted, std::span<const std::span<std::byte>> into,
-                                const io_options& options) {
-  if (!core_) return detail::failed_request(errc::closed, "receive over no connection");
-  return detail::start_tagged(core_->worker(), core_, wanted, {.runs = into}, options);
-}
-
-request endpoint::start_receive(const tag_match& wanted, buffer& made, std::size_t most,
-                                const io_options& options) {
-  if (!core_) return detail::failed_request(errc::closed, "receive over no connection");
-  return detail::start_tagged(core_->worker(), core_, wanted, {.made = &made, .most = most},
-                              options);
-}
-
-request endpoint::start_receive(const tag_match& wanted, buffer& made, buffer_pool& pool,
-                                const io_options& options) {
-  if (!core_) return detail::failed_request(errc::closed, "receive over no connection");
-  return detail::start_tagged(core_->worker(), core_, wanted, made, pool, options);
-}
-
-request endpoint::start_receive(const tag_match& wanted, message_parts& made, std::size_t most,
-                                const io_options& options) {
-  if (!core_) return detail::failed_request(errc::closed, "receive over no connection");
-  return detail::start_tagged(core_->worker(), core_, wanted, {.parts = &made, .most = most},
-                              options);
-}
-
-message_info endpoint::receive(const tag_match& wanted, std::span<std::byte> into,
+message_info endpoint::receive(const tag_match& wanted, const receive_target& into,
                                const io_options& options, std::error_code& ec) {
   request receiving = start_receive(wanted, into, options);
   receiving.wait(ec);
@@ -295,66 +195,12 @@ std::optional<message> endpoint::take(const tag_match& wanted) {
   return core_access::make_message(worker.shared_from_this(), *found);
 }
 
-request endpoint::start_send_message(std::uint64_t number, std::span<const std::byte> header,
-                                     std::span<const std::byte> bytes,
-                                     const send_options& options) {
-  return start_request(core_, message_kind::active, number, header, bytes, options);
+request endpoint::start_stream_send(const payload& what, const send_options& options) {
+  return start_request(core_, send_source(what), options);
 }
 
-request endpoint::start_send_message(std::uint64_t number, std::span<const std::byte> header,
-                                     byte_spans bytes, const send_options& options) {
-  return start_request(core_, message_kind::active, number, {.runs = bytes, .header = header},
-                       options);
-}
-
-request endpoint::start_send_message(std::uint64_t number, std::span<const std::byte> header,
-                                     buffer&& bytes, const send_options& options) {
-  return start_owned(core_, message_kind::active, number, header, bytes, options);
-}
-
-void endpoint::post_send_message(std::uint64_t number, std::span<const std::byte> header,
-                                 std::span<const std::byte> bytes, std::uint64_t key,
-                                 const send_options& options, std::error_code& ec) {
-  end_post(
-      post(core_, message_kind::active, number, {.only = bytes, .header = header}, key, options),
-      ec);
-}
-
-void endpoint::post_send_message(std::uint64_t number, std::span<const std::byte> header,
-                                 byte_spans bytes, std::uint64_t key, const send_options& options,
-                                 std::error_code& ec) {
-  end_post(
-      post(core_, message_kind::active, number, {.runs = bytes, .header = header}, key, options),
-      ec);
-}
-
-void endpoint::post_send_message(std::uint64_t number, std::span<const std::byte> header,
-                                 buffer&& bytes, std::uint64_t key, const send_options& options,
-                                 std::error_code& ec) {
-  end_post(post_owned(core_, message_kind::active, number, header, bytes, key, options), ec);
-}
-
-void endpoint::send_message(std::uint64_t number, std::span<const std::byte> header,
-                            std::span<const std::byte> bytes, const send_options& options,
-                            std::error_code& ec) {
-  start_send_message(number, header, bytes, options).wait(ec);
-}
-
-std::size_t endpoint::longest_header() const noexcept {
-  return core_ ? core_->worker().sender().longest_header() : 0;
-}
-
-request endpoint::start_stream_send(std::span<const std::byte> bytes, const send_options& options) {
-  return start_request(core_, message_kind::stream, 0, {}, bytes, options);
-}
-
-request endpoint::start_stream_send(byte_spans bytes, const send_options& options) {
-  return start_request(core_, message_kind::stream, 0, {.runs = bytes}, options);
-}
-
-void endpoint::stream_send(std::span<const std::byte> bytes, const send_options& options,
-                           std::error_code& ec) {
-  start_stream_send(bytes, options).wait(ec);
+void endpoint::stream_send(const payload& what, const send_options& options, std::error_code& ec) {
+  start_stream_send(what, options).wait(ec);
 }
 
 request endpoint::start_stream_receive(std::span<std::byte> into, stream_amount amount,

@@ -5,8 +5,10 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <variant>
 
 #include "base/forked_child.hpp"
+#include "base/result.hpp"
 #include "connection/endpoint_core.hpp"
 #include "cuda/device_pointer.hpp"
 #include "message/message_exchange.hpp"
@@ -16,6 +18,7 @@
 #include "ucx/error.hpp"
 #include "ucx/memory_kind.hpp"
 #include "ucx/memory_resources.hpp"
+#include "ucx/receive_target.hpp"
 #include "worker/core_access.hpp"
 #include "worker/failed_operation.hpp"
 #include "worker/worker_core.hpp"
@@ -43,6 +46,25 @@ buffer taken_from(std::pmr::memory_resource& resource, std::size_t length) {
     resource.deallocate(bytes, size);
     throw;
   }
+}
+
+/// Makes the memory for a message, of the kind of the sender's.
+detail::result<void> make_of_kind(buffer& made, const message_info& said,
+                                  const memory_resources& from, missing_resource missing) {
+  std::pmr::memory_resource* const taken = resource_for(from, said.memory, missing);
+  if (taken == nullptr) {
+    return detail::failure{errc::not_supported, "receive of a message out of " +
+                                                    std::string(to_string(said.memory)) +
+                                                    " memory, for which there is no resource"};
+  }
+  const auto length = static_cast<std::size_t>(said.length);
+  try {
+    made = taken_from(*taken, length);
+  } catch (const std::bad_alloc&) {
+    return detail::failure{errc::no_memory, "receive of a message of " + std::to_string(length) +
+                                                " bytes into memory of a resource"};
+  }
+  return {};
 }
 
 }  // namespace
@@ -76,50 +98,20 @@ std::span<const std::byte> message::data() const noexcept {
   return is_here() ? arrived_->bytes : std::span<const std::byte>();
 }
 
-request message::start_receive(std::span<std::byte> into, const io_options& options) {
-  return detail::start_of(worker_, arrived_, {.only = into}, options);
-}
-
-request message::start_receive(std::span<const std::span<std::byte>> into,
-                               const io_options& options) {
-  return detail::start_of(worker_, arrived_, {.runs = into}, options);
-}
-
-request message::start_receive(buffer& made, std::size_t most, const io_options& options) {
-  return detail::start_of(worker_, arrived_, {.made = &made, .most = most}, options);
-}
-
-request message::start_receive(buffer& made, buffer_pool& pool, const io_options& options) {
-  return detail::start_of(worker_, arrived_, made, pool, options);
-}
-
-request message::start_receive(message_parts& made, std::size_t most, const io_options& options) {
-  return detail::start_of(worker_, arrived_, {.parts = &made, .most = most}, options);
-}
-
-request message::start_receive(buffer& made, const memory_resources& from, std::size_t most,
-                               missing_resource missing, const io_options& options) {
-  const message_info said = info();
-  // What says so tells the sender, too.
-  if (arrived_ == nullptr || said.length > most) return start_receive(made, most, options);
-  std::pmr::memory_resource* taken = resource_for(from, said.memory, missing);
-  if (taken == nullptr) {
-    return detail::failed_request(
-        errc::not_supported, "receive of a message out of " + std::string(to_string(said.memory)) +
-                                 " memory, for which there is no resource");
+request message::start_receive(const receive_target& into, const io_options& options) {
+  const auto* const place = std::get_if<receive_target::buffer_by_kind>(&into.form_);
+  if (place == nullptr) return detail::start_of(worker_, arrived_, into, options);
+  // A receive of another form says what is wrong, and tells the sender.
+  if (arrived_ == nullptr || info().length > place->max_size) {
+    return detail::start_of(worker_, arrived_, {*place->made, place->max_size}, options);
   }
-  const auto length = static_cast<std::size_t>(said.length);
-  try {
-    made = taken_from(*taken, length);
-  } catch (const std::bad_alloc&) {
-    return detail::failed_request(
-        errc::no_memory,
-        "receive of a message of " + std::to_string(length) + " bytes into memory of a resource");
-  }
-  return start_receive(made.bytes(), options);
+  const detail::result<void> made =
+      make_of_kind(*place->made, info(), *place->from, place->missing);
+  if (!made) return detail::failed_request(made.why().code, made.why().text);
+  return detail::start_of(worker_, arrived_, place->made->bytes(), options);
 }
 
-void message::receive(std::span<std::byte> into, const io_options& options, std::error_code& ec) {
+void message::receive(const receive_target& into, const io_options& options, std::error_code& ec) {
   start_receive(into, options).wait(ec);
 }
 

@@ -14,9 +14,9 @@
 #include "message/assembled_parts.hpp"
 #include "message/message_exchange.hpp"
 #include "message/receive_starts.hpp"
-#include "ucx/buffer.hpp"
 #include "ucx/error.hpp"
 #include "ucx/message.hpp"
+#include "ucx/receive_target.hpp"
 #include "worker/core_access.hpp"
 #include "worker/failed_operation.hpp"
 #include "worker/worker_core.hpp"
@@ -171,32 +171,12 @@ void worker::run(std::stop_token stop, std::error_code& ec) {
 
 // Messages of any peer.
 
-request worker::start_receive(const tag_match& wanted, std::span<std::byte> into,
+request worker::start_receive(const tag_match& wanted, const receive_target& into,
                               const io_options& options) {
   return detail::start_tagged(*core_, nullptr, wanted, into, options);
 }
 
-request worker::start_receive(const tag_match& wanted, std::span<const std::span<std::byte>> into,
-                              const io_options& options) {
-  return detail::start_tagged(*core_, nullptr, wanted, {.runs = into}, options);
-}
-
-request worker::start_receive(const tag_match& wanted, buffer& made, std::size_t most,
-                              const io_options& options) {
-  return detail::start_tagged(*core_, nullptr, wanted, {.made = &made, .most = most}, options);
-}
-
-request worker::start_receive(const tag_match& wanted, buffer& made, buffer_pool& pool,
-                              const io_options& options) {
-  return detail::start_tagged(*core_, nullptr, wanted, made, pool, options);
-}
-
-request worker::start_receive(const tag_match& wanted, message_parts& made, std::size_t most,
-                              const io_options& options) {
-  return detail::start_tagged(*core_, nullptr, wanted, {.parts = &made, .most = most}, options);
-}
-
-message_info worker::receive(const tag_match& wanted, std::span<std::byte> into,
+message_info worker::receive(const tag_match& wanted, const receive_target& into,
                              const io_options& options, std::error_code& ec) {
   request receiving = start_receive(wanted, into, options);
   receiving.wait(ec);

@@ -14,7 +14,7 @@ std::error_code landing_place::begin(worker_core& worker, std::span<std::byte> i
   return into_.find_devices(worker.copiers());
 }
 
-std::error_code landing_place::begin(worker_core& worker, const receive_target& into) {
+std::error_code landing_place::begin(worker_core& worker, const receive_place& into) {
   if (into.runs.empty()) {
     into_.assign(into.only);
   } else {

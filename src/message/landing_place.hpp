@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "memory/buffer_waiter.hpp"
 #include "message/byte_runs.hpp"
+#include "message/receive_place.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/error.hpp"
 #include "ucx/message_parts.hpp"
@@ -18,16 +19,6 @@ namespace ucx::detail {
 
 class buffer_pool_core;
 class worker_core;
-
-/// What the caller says of it.
-struct receive_target {
-  std::span<const std::span<std::byte>> runs = {};
-  std::span<std::byte> only = {};               ///< Where there are no `runs`.
-  buffer* made = nullptr;                       ///< Or memory that is allocated for it,
-  message_parts* parts = nullptr;               ///< or for its parts,
-  std::size_t most = 0;                         ///< up to so much;
-  std::shared_ptr<buffer_pool_core> pool = {};  ///< or, for `made`, one of these buffers.
-};
 
 /// Memory of the caller's; or what is made when the length of the message is known: allocated, or a
 /// buffer of a pool, in whose line it stands while there is none. Under the worker's lock.
@@ -40,7 +31,7 @@ class landing_place final : private buffer_waiter {
   /// Of a new receive; everything else is as `end()` left it. Errors, of memory of a device's: as
   /// of `byte_runs::find_devices`. What throws std::bad_alloc has begun nothing.
   std::error_code begin(worker_core& worker, std::span<std::byte> into);
-  std::error_code begin(worker_core& worker, const receive_target& into);
+  std::error_code begin(worker_core& worker, const receive_place& into);
   /// The receive is over, and nobody has it: keeps nothing of the caller's.
   void end() noexcept;
 

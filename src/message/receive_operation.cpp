@@ -29,7 +29,7 @@ void receive_operation::begin(worker_core& worker, kept_alive&& held, clock::tim
 }
 
 void receive_operation::begin(worker_core& worker, kept_alive&& held, clock::time_point deadline,
-                              source kind, const tag_match& wanted, const receive_target& into) {
+                              source kind, const tag_match& wanted, const receive_place& into) {
   const std::error_code unreachable = place_.begin(worker, into);
   begin(worker, std::move(held), deadline, kind, wanted, unreachable);
 }

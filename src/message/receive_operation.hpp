@@ -66,7 +66,7 @@ class receive_operation final : public operation,
   void begin(worker_core& worker, kept_alive&& held, clock::time_point deadline, source kind,
              const tag_match& wanted, std::span<std::byte> into);
   void begin(worker_core& worker, kept_alive&& held, clock::time_point deadline, source kind,
-             const tag_match& wanted, const receive_target& into);
+             const tag_match& wanted, const receive_place& into);
 
   const tag_match& wanted() const noexcept { return wanted_; }
   const endpoint_core* wanted_from() const noexcept { return from_; }

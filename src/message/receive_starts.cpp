@@ -1,13 +1,16 @@
 #include "message/receive_starts.hpp"
 
+#include <cstddef>
+#include <span>
 #include <utility>
 
 #include "base/forked_child.hpp"
+#include "base/result.hpp"
 #include "connection/endpoint_core.hpp"
-#include "memory/buffer_pool_core.hpp"
 #include "message/message_exchange.hpp"
 #include "message/message_link.hpp"
 #include "message/receive_operation.hpp"
+#include "message/receive_place.hpp"
 #include "message/stream_receive.hpp"
 #include "worker/core_access.hpp"
 #include "worker/failed_operation.hpp"
@@ -17,16 +20,6 @@ namespace ucx::detail {
 namespace {
 
 constexpr const char* receiving_by = "receiving a message on a context without feature::am";
-
-/// What was in `made` goes home first: it may be the buffer that the receive would wait for.
-receive_target target_of(buffer& made, buffer_pool& pool) {
-  made = buffer();
-  return {.made = &made, .pool = core_access::core(pool)};
-}
-
-request failed_by_pool() {
-  return failed_request(errc::closed, "receive into a buffer of a pool that was moved from");
-}
 
 /// Makes a receive that has begun; the caller owns it. What throws has started nothing.
 template <class Receive, class... What>
@@ -51,9 +44,9 @@ operation::kept_alive holding(worker_core& worker, endpoint_core* from) {
 
 request failed_by_fork() { return failed_request(errc::forked_child, "receiving a message"); }
 
-template <class Target>
-request start_into(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
-                   const tag_match& wanted, const Target& into, const io_options& options) {
+template <class Place>
+request start_at(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
+                 const tag_match& wanted, const Place& place, const io_options& options) {
   if (is_forked_child()) return failed_by_fork();
   if (!worker.context().has(feature::am)) {
     return failed_request(errc::feature_disabled, receiving_by);
@@ -61,34 +54,14 @@ request start_into(worker_core& worker, const std::shared_ptr<endpoint_core>& fr
   const std::lock_guard guard(worker.lock());
   receive_operation* const receive =
       begin<receive_operation>(worker, holding(worker, from.get()), options,
-                               receive_operation::source::tagged, wanted, into);
+                               receive_operation::source::tagged, wanted, place);
   if (!receive->done()) worker.messages().post(*receive);
   return core_access::make_request(receive);
 }
 
-}  // namespace
-
-request start_tagged(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
-                     const tag_match& wanted, std::span<std::byte> into,
-                     const io_options& options) {
-  return start_into(worker, from, wanted, into, options);
-}
-
-request start_tagged(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
-                     const tag_match& wanted, const receive_target& into,
-                     const io_options& options) {
-  return start_into(worker, from, wanted, into, options);
-}
-
-request start_tagged(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
-                     const tag_match& wanted, buffer& made, buffer_pool& pool,
-                     const io_options& options) {
-  if (!core_access::core(pool)) return failed_by_pool();
-  return start_tagged(worker, from, wanted, target_of(made, pool), options);
-}
-
-request start_of(const std::shared_ptr<worker_core>& worker, arrived_message* held,
-                 const receive_target& into, const io_options& options) {
+template <class Place>
+request start_held_at(const std::shared_ptr<worker_core>& worker, arrived_message* held,
+                      const Place& place, const io_options& options) {
   if (held == nullptr) {
     return failed_request(errc::invalid_argument, "receive of an empty message");
   }
@@ -102,15 +75,32 @@ request start_of(const std::shared_ptr<worker_core>& worker, arrived_message* he
   if (held->from != nullptr && !held->here()) from = held->from->weak_from_this().lock();
   receive_operation* const receive =
       begin<receive_operation>(*worker, {worker, std::move(from)}, options,
-                               receive_operation::source::taken, tag_match::any(), into);
+                               receive_operation::source::taken, tag_match::any(), place);
   if (!receive->done()) worker->messages().receive(*receive, *held);
   return core_access::make_request(receive);
 }
 
-request start_of(const std::shared_ptr<worker_core>& worker, arrived_message* held, buffer& made,
-                 buffer_pool& pool, const io_options& options) {
-  if (!core_access::core(pool)) return failed_by_pool();
-  return start_of(worker, held, target_of(made, pool), options);
+}  // namespace
+
+request start_tagged(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
+                     const tag_match& wanted, const receive_target& into,
+                     const io_options& options) {
+  if (const std::span<std::byte>* const run = receive_place::run_of(into)) {
+    return start_at(worker, from, wanted, *run, options);
+  }
+  const result<receive_place> place = receive_place::of(into);
+  if (!place) return failed_request(place.why().code, place.why().text);
+  return start_at(worker, from, wanted, *place, options);
+}
+
+request start_of(const std::shared_ptr<worker_core>& worker, arrived_message* held,
+                 const receive_target& into, const io_options& options) {
+  if (const std::span<std::byte>* const run = receive_place::run_of(into)) {
+    return start_held_at(worker, held, *run, options);
+  }
+  const result<receive_place> place = receive_place::of(into);
+  if (!place) return failed_request(place.why().code, place.why().text);
+  return start_held_at(worker, held, *place, options);
 }
 
 request start_stream(const std::shared_ptr<endpoint_core>& from, stream_amount amount,

@@ -5,11 +5,9 @@
 #include <memory>
 #include <span>
 
-#include "message/landing_place.hpp"
-#include "ucx/buffer_pool.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/io_options.hpp"
-#include "ucx/message_info.hpp"
+#include "ucx/receive_target.hpp"
 #include "ucx/request.hpp"
 #include "ucx/tag_match.hpp"
 
@@ -21,23 +19,12 @@ class worker_core;
 
 /// Starts a receive of a message with a tag from `from`, or from anybody.
 request start_tagged(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
-                     const tag_match& wanted, std::span<std::byte> into, const io_options& options);
-request start_tagged(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
                      const tag_match& wanted, const receive_target& into,
-                     const io_options& options);
-
-/// As above, into a buffer of `pool`.
-request start_tagged(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
-                     const tag_match& wanted, buffer& made, buffer_pool& pool,
                      const io_options& options);
 
 /// Starts the receive of a message that the program holds.
 request start_of(const std::shared_ptr<worker_core>& worker, arrived_message* held,
                  const receive_target& into, const io_options& options);
-
-/// As above, into a buffer of `pool`.
-request start_of(const std::shared_ptr<worker_core>& worker, arrived_message* held, buffer& made,
-                 buffer_pool& pool, const io_options& options);
 
 /// Starts a receive from the byte stream of `from`.
 request start_stream(const std::shared_ptr<endpoint_core>& from, stream_amount amount,

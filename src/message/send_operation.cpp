@@ -28,46 +28,44 @@ constexpr std::size_t most_memory_kept = std::size_t{64} << 10U;
 
 }  // namespace
 
-void send_operation::begin(std::shared_ptr<endpoint_core> over, message_kind kind,
-                           std::uint64_t tag, send_source source, const send_options& options) {
+void send_operation::begin(std::shared_ptr<endpoint_core> over, const send_source& source,
+                           const send_options& options) {
   worker_core& worker = over->worker();
   place = where::nowhere;
   said_ = {};
-  said_.kind = kind;
-  said_.tag = tag;
-  said_.header_length = static_cast<std::uint16_t>(source.header.size());
-  header_size_ = parcel::size + source.header.size();
+  said_.kind = source.kind();
+  said_.tag = source.tag();
+  const std::span<const std::byte> header = source.header();
+  said_.header_length = static_cast<std::uint16_t>(header.size());
+  header_size_ = parcel::size + header.size();
   // With room for an offer, which some get.
-  std::copy(source.header.begin(), source.header.end(),
+  std::copy(header.begin(), header.end(),
             header_room(header_size_ + cma_offer::size).begin() + parcel::size);
   receive_ = 0;
   waits_ = options.full == when_full::wait;
-  wants_answer_ = options.until == send_until::matched && kind != message_kind::stream;
+  wants_answer_ = options.until == send_until::matched && !streams();
   step_ = step::unsaid;
   lent_ = lent::nothing;
-  lasting_ = watched_ = false;
+  lasting_ = source.owned() != nullptr;
+  watched_ = false;
   failure_.clear();
   key_.reset();
-  if (source.owned != nullptr) {
-    source.only = std::as_const(*source.owned).bytes();
-    lasting_ = true;
-  }
-  if (source.as_parts) {
-    encode_parts_table(source.runs, parts_table_);
+  if (source.as_parts()) {
+    encode_parts_table(source.runs(), parts_table_);
     bytes_.assign(std::span<const std::byte>(parts_table_));
-    bytes_.append(source.runs);
-  } else if (source.runs.empty()) {
-    bytes_.assign(source.only);
+    bytes_.append(source.runs());
+  } else if (source.runs().empty()) {
+    bytes_.assign(source.bytes());
   } else {
-    bytes_.assign(source.runs);
+    bytes_.assign(source.runs());
   }
   std::error_code unreadable = bytes_.find_devices(worker.copiers());
   said_.memory = options.kind.value_or(bytes_.kind());
   const clock::time_point until = worker.deadline_after(options.timeout);
-  if (options.memory == send_memory::copied && source.owned == nullptr && !unreadable) {
+  if (options.memory == send_memory::copied && source.owned() == nullptr && !unreadable) {
     unreadable = copy_all(until);
   }
-  if (source.owned != nullptr) owned_ = std::move(*source.owned);
+  if (source.owned() != nullptr) owned_ = std::move(*source.owned());
   said_.length = bytes_.size();
   start(worker, over, until);
   prepare_pieces(*endpoint(), bytes_.size());

@@ -17,6 +17,7 @@
 #include "base/intrusive_list.hpp"
 #include "connection/piece_sender.hpp"
 #include "message/byte_runs.hpp"
+#include "message/send_source.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/send_options.hpp"
 #include "wire/cma_offer.hpp"
@@ -27,15 +28,6 @@ namespace ucx::detail {
 
 struct send_tag {};
 struct lent_tag {};
-
-/// What is sent.
-struct send_source {
-  std::span<const std::span<const std::byte>> runs = {};
-  bool as_parts = false;                   ///< So that the peer gets them one by one.
-  std::span<const std::byte> only = {};    ///< Where there are no `runs`.
-  buffer* owned = nullptr;                 ///< Or this, which is taken over.
-  std::span<const std::byte> header = {};  ///< Copied by `begin`.
-};
 
 /// Short messages go whole, from the caller's memory. Longer ones, and those whose sender wants to
 /// know of their receiver, are announced, and go in pieces of one segment, or one element, where
@@ -59,10 +51,10 @@ class send_operation final : public operation,
   enum class where { nowhere, queued, unanswered };
   where place = where::nowhere;
 
-  /// Starts, and puts it on its connection's books. REQUIRES: the header fits.
-  /// What throws has taken nothing.
-  void begin(std::shared_ptr<endpoint_core> over, message_kind kind, std::uint64_t tag,
-             send_source source, const send_options& options);
+  /// Starts, and puts it on its connection's books. REQUIRES: the header fits, and the source has a
+  /// way. What throws has taken nothing.
+  void begin(std::shared_ptr<endpoint_core> over, const send_source& source,
+             const send_options& options);
   /// Tells the connection's handler how it ended, with this key. Right behind `begin`.
   /// REQUIRES: the worker expects the handler of it.
   void tell(std::uint64_t key) noexcept;

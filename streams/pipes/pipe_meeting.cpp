@@ -122,9 +122,8 @@ class meeting {
     if (!asking_.done() || unasked_ == 0) return;
     question_.wanted = static_cast<std::uint32_t>(std::exchange(unasked_, 0));
     asked_ = false;
-    asking_ =
-        broker.start_send_message(pipe_question_number, {}, encode(question_),
-                                  {.memory = send_memory::copied, .until = send_until::matched});
+    asking_ = broker.start_send(active_message{pipe_question_number}, encode(question_),
+                                {.memory = send_memory::copied, .until = send_until::matched});
   }
 
   /// Who was introduced is not there: the next one may be.
@@ -270,9 +269,8 @@ class meeting {
 
   std::error_code knock(endpoint& at) {
     std::error_code ec;
-    request knocking =
-        at.start_send_message(pipe_knock_number, {}, std::span<const std::byte>(),
-                              {.memory = send_memory::copied, .until = send_until::matched});
+    request knocking = at.start_send(active_message{pipe_knock_number}, {},
+                                     {.memory = send_memory::copied, .until = send_until::matched});
     waiter_->begin(std::min(most_for_connecting, left()));
     while (!knocking.done()) {
       std::array<request*, 1> wanted{&knocking};

@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <memory_resource>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -19,6 +21,8 @@
 #include "ucx/buffer_pool.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_resources.hpp"
+#include "ucx/message_parts.hpp"
+#include "ucx/payload.hpp"
 
 namespace ucx::test {
 namespace {
@@ -41,7 +45,7 @@ TEST_P(ConformanceCActive, C9_C13_C16_C17_HandlersPlacePayload) {
       called = true;
     });
     std::vector<std::byte> header = pattern(300, 2);
-    request send = sender().start_send_message(9, header, bytes);
+    request send = sender().start_send(active_message{9, header}, bytes);
     header.assign(300, std::byte{});  // it was copied
     ASSERT_TRUE(pair_.until([&] { return called.load(); }));
     EXPECT_FALSE(outcome(send));
@@ -49,10 +53,11 @@ TEST_P(ConformanceCActive, C9_C13_C16_C17_HandlersPlacePayload) {
     EXPECT_TRUE(holds_pattern(into, 1)) << size;
     receiver().on_message(9, {});
   }
-  request refused = sender().start_send_message(9, {}, pattern(1), {.until = send_until::matched});
+  request refused =
+      sender().start_send(active_message{9}, pattern(1), {.until = send_until::matched});
   EXPECT_EQ(outcome(refused), errc::no_such_handler);
   const std::vector<std::byte> long_one(sender().longest_header() + 1);
-  EXPECT_EQ(sender().start_send_message(9, long_one, std::span<const std::byte>()).error(),
+  EXPECT_EQ(sender().start_send(active_message{9, long_one}, std::span<const std::byte>()).error(),
             errc::header_too_long);
 }
 
@@ -65,11 +70,37 @@ TEST_P(ConformanceCActive, C9_HandlersMayReply) {
   for (std::size_t size = 1; size < 30; ++size) {
     std::vector<std::byte> answer(size);
     request receive = sender().start_receive(size, answer);
-    sender().send_message(1, {}, pattern(size, size));
+    sender().send(active_message{1}, pattern(size, size));
     ASSERT_FALSE(outcome(receive));
     EXPECT_TRUE(holds_pattern(answer, size));
   }
   receiver().on_message(1, {});
+}
+
+TEST_P(ConformanceCActive, C6_C9_HandlersReceiveParts) {
+  for (const std::size_t size : conformance_sizes) {
+    const std::vector<std::byte> bytes = pattern(size);
+    const std::array<std::span<const std::byte>, 3> parts{
+        bytes, {}, std::span(bytes).first(size / 2)};
+    message_parts received;
+    std::optional<request> receive;
+    std::atomic<bool> called{false};
+    receiver().on_message(9, [&](message came) {
+      receive = came.start_receive({received, 32 + 2 * size});
+      called = true;
+    });
+    request send = sender().start_send(active_message{9}, payload::parts(parts),
+                                       {.until = send_until::matched});
+    ASSERT_TRUE(pair_.until([&] { return called.load(); }));
+    EXPECT_FALSE(outcome(*receive));
+    EXPECT_FALSE(outcome(send));
+    ASSERT_EQ(received.size(), parts.size());
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      EXPECT_EQ(received[i].size(), parts[i].size());
+      EXPECT_TRUE(holds_pattern(received[i])) << size;
+    }
+    receiver().on_message(9, {});
+  }
 }
 
 TEST_P(ConformanceCActive, C10_C11_HandlerAllocatesOrRefuses) {
@@ -88,8 +119,8 @@ TEST_P(ConformanceCActive, C10_C11_HandlerAllocatesOrRefuses) {
     ++called;
   });
   const std::vector<std::byte> bytes = pattern(1U << 20U);
-  request first = sender().start_send_message(9, {}, bytes);
-  request second = sender().start_send_message(9, {}, bytes);
+  request first = sender().start_send(active_message{9}, bytes);
+  request second = sender().start_send(active_message{9}, bytes);
   ASSERT_TRUE(pair_.until([&] { return called == 2; }));
   EXPECT_FALSE(outcome(first));
   EXPECT_EQ(outcome(second), errc::message_refused);
@@ -145,11 +176,11 @@ TEST_P(ConformanceCActive, C10_C11_ResourcesFollowTheSendersKind) {
       std::atomic<bool> called{false};
       receiver().on_message(9, [&](message came) {
         EXPECT_EQ(came.info().memory, each.kind);
-        receive = came.start_receive(made, known, size, each.missing);
+        receive = came.start_receive({made, known, size, each.missing});
         called = true;
       });
-      request send = sender().start_send_message(9, {}, bytes,
-                                                 {.until = send_until::matched, .kind = each.kind});
+      request send = sender().start_send(active_message{9}, bytes,
+                                         {.until = send_until::matched, .kind = each.kind});
       ASSERT_TRUE(pair_.until([&] { return called.load(); }));
       if (each.taken == nullptr) {
         EXPECT_EQ(outcome(*receive), errc::not_supported);
@@ -178,7 +209,8 @@ TEST_P(ConformanceCActive, C18_HandlerKeepsDataForLater) {
     const std::lock_guard guard(mutex);
     inbox.push_back(std::move(came));
   });
-  for (std::size_t size = 0; size < 5; ++size) sender().send_message(4, pattern(size), pattern(9));
+  for (std::size_t size = 0; size < 5; ++size)
+    sender().send(active_message{4, pattern(size)}, pattern(9));
   ASSERT_TRUE(pair_.until([&] {
     const std::lock_guard guard(mutex);
     return inbox.size() == 5;
@@ -212,7 +244,7 @@ TEST_P(ConformanceCActive, PeerThatLeavesBetweenHeaderAndPayload) {
     called = true;
   });
   const std::vector<std::byte> bytes = pattern(1U << 20U);
-  request send = sender().start_send_message(9, pattern(10), bytes);
+  request send = sender().start_send(active_message{9, pattern(10)}, bytes);
   ASSERT_TRUE(pair_.until([&] { return called.load(); }));
   std::error_code ec;
   sender().close(close_mode::abort, ec);
@@ -241,7 +273,7 @@ TEST(ConformanceCActiveLarge, C9_C14_C15_ThreeGibibytesAreOne) {
     receive = came.start_receive(to, {.timeout = 100s});
     called = true;
   });
-  request send = pair.sender->start_send_message(9, {}, from, {.timeout = 100s});
+  request send = pair.sender->start_send(active_message{9}, from, {.timeout = 100s});
   EXPECT_TRUE(pair.until([&] { return called && receive->done() && send.done(); }, 100s));
   EXPECT_FALSE(receive->error());
   EXPECT_FALSE(send.error());

@@ -125,14 +125,14 @@ concept says_errors = requires(Endpoint peer, worker own, message held, buffer m
                                buffer_pool pool, std::span<std::byte> into, std::error_code ec,
                                std::span<const std::span<const std::byte>> parts) {
   peer.send(1, into, {}, ec);
-  peer.send_parts(1, parts, {}, ec);
+  peer.send(1, payload::parts(parts), {}, ec);
   peer.post_send(1, into, 7, {}, ec);
   peer.post_send(1, parts, 7, {}, ec);
   peer.post_send(1, std::move(memory), 7, {}, ec);
-  peer.post_send_parts(1, parts, 7, {}, ec);
-  peer.send_message(1, into, into, {}, ec);
-  peer.post_send_message(1, into, into, 7, {}, ec);
-  peer.post_send_message(1, into, parts, 7, {}, ec);
+  peer.post_send(1, payload::parts(parts), 7, {}, ec);
+  peer.send(active_message{1, into}, into, {}, ec);
+  peer.post_send(active_message{1, into}, into, 7, {}, ec);
+  peer.post_send(active_message{1, into}, parts, 7, {}, ec);
   peer.stream_send(into, {}, ec);
   peer.stream_receive(into, stream_amount::some, {}, ec);
   peer.receive(1, into, {}, ec);

@@ -426,9 +426,9 @@ TEST_P(ConformanceB, B28_SendsTakeWhatTheReportSays) {
   const connection_report report = connection.report();
   const std::vector<std::byte> longest(report.largest_header + 1);
   std::error_code ec;
-  connection.send_message(1, std::span(longest).first(report.largest_header), {}, {}, ec);
+  connection.send(active_message{1, std::span(longest).first(report.largest_header)}, {}, {}, ec);
   EXPECT_FALSE(ec);
-  connection.send_message(1, longest, {}, {}, ec);
+  connection.send(active_message{1, longest}, {}, {}, ec);
   EXPECT_EQ(ec, errc::header_too_long);
   // Over a network; nobody has asked for it, and nobody will.
   EXPECT_EQ(report.largest_eager, std::size_t{256} << 10U);

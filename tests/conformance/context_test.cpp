@@ -84,7 +84,7 @@ TEST(ConformanceA, A2_CallsWithoutTheirFeatureAreErrors) {
   expect_named("feature::am", [&] { silent.send(1, memory); });
   expect_named("feature::am", [&] { silent.receive(1, memory); });
   expect_named("feature::am", [&] { silent.stream_send(memory); });
-  expect_named("feature::am", [&] { silent.send_message(1, {}, memory); });
+  expect_named("feature::am", [&] { silent.send(active_message{1}, memory); });
   expect_named("feature::am", [&] { mute.on_message(1, [](message) {}); });
 }
 
@@ -106,12 +106,14 @@ TEST(ConformanceA, A2_CallsWithACodeAreClearToo) {
   using code = std::error_code&;
   const std::error_code lacking = errc::feature_disabled;
   EXPECT_EQ(outcome([&](code ec) { silent.send(1, memory, {}, ec); }), lacking);
-  EXPECT_EQ(outcome([&](code ec) { silent.send_parts(1, runs, {}, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) { silent.send(1, payload::parts(runs), {}, ec); }), lacking);
   EXPECT_EQ(outcome([&](code ec) { silent.post_send(1, memory, 1, {}, ec); }), lacking);
   EXPECT_EQ(outcome([&](code ec) { silent.post_send(1, runs, 1, {}, ec); }), lacking);
-  EXPECT_EQ(outcome([&](code ec) { silent.post_send_parts(1, runs, 1, {}, ec); }), lacking);
-  EXPECT_EQ(outcome([&](code ec) { silent.send_message(1, {}, memory, {}, ec); }), lacking);
-  EXPECT_EQ(outcome([&](code ec) { silent.post_send_message(1, {}, memory, 1, {}, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) { silent.post_send(1, payload::parts(runs), 1, {}, ec); }),
+            lacking);
+  EXPECT_EQ(outcome([&](code ec) { silent.send(active_message{1}, memory, {}, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) { silent.post_send(active_message{1}, memory, 1, {}, ec); }),
+            lacking);
   EXPECT_EQ(outcome([&](code ec) { silent.stream_send(memory, {}, ec); }), lacking);
   EXPECT_EQ(outcome([&](code ec) { silent.stream_receive(memory, stream_amount::some, {}, ec); }),
             lacking);
@@ -122,7 +124,7 @@ TEST(ConformanceA, A2_CallsWithACodeAreClearToo) {
                   1, [](message) {}, ec);
             }),
             lacking);
-  EXPECT_EQ(silent.start_send_parts(1, runs).error(), lacking);
+  EXPECT_EQ(silent.start_send(1, payload::parts(runs)).error(), lacking);
   EXPECT_EQ(silent.start_send(1, memory).error(), lacking);
   EXPECT_EQ(mute.start_receive(1, memory).error(), lacking);
   EXPECT_EQ(outcome([&](code ec) {

@@ -165,7 +165,7 @@ TEST_P(ConformanceCEnds, E22_UnmatchedMessagesGoWithTheWorker) {
   peer.send(1, short_);
   peer.send(2, short_);
   peer.stream_send(short_);
-  peer.send_message(5, pattern(100), short_);
+  peer.send(active_message{5, pattern(100)}, short_);
   request announced = peer.start_send(3, long_);
   request asked = peer.start_send(4, short_, {.until = send_until::matched});
   ASSERT_TRUE(pair_.until([&] { return receiver().probe(4).has_value(); }));

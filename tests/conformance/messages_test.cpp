@@ -111,8 +111,8 @@ TEST_P(ConformanceC, C6_ReceivesAsManyPartsAsThereAre) {
     }
     parts.assign(memory.begin(), memory.end());
     message_parts received;
-    request receive = receiver().start_receive(1, received, std::size_t{32} << 20U);
-    request send = sender().start_send_parts(1, parts);
+    request receive = receiver().start_receive(1, {received, std::size_t{32} << 20U});
+    request send = sender().start_send(1, payload::parts(parts));
     ASSERT_FALSE(outcome(receive));
     ASSERT_FALSE(outcome(send));
     ASSERT_EQ(received.size(), count);
@@ -123,7 +123,7 @@ TEST_P(ConformanceC, C6_ReceivesAsManyPartsAsThereAre) {
   }
   // What was not sent as parts is an error of this receive, and of nothing else.
   message_parts received;
-  request receive = receiver().start_receive(1, received, 1000);
+  request receive = receiver().start_receive(1, {received, 1000});
   sender().send(1, pattern(100));
   EXPECT_EQ(outcome(receive), errc::protocol_error);
   EXPECT_FALSE(sender().status());
@@ -133,7 +133,7 @@ TEST_P(ConformanceC, C7_ReceiverAllocatesWhatIsOfUnknownLength) {
   for (const std::size_t size : conformance_sizes) {
     const std::vector<std::byte> bytes = pattern(size);
     buffer made;
-    request receive = receiver().start_receive(1, made, std::size_t{16} << 20U);
+    request receive = receiver().start_receive(1, {made, std::size_t{16} << 20U});
     request send = sender().start_send(1, bytes);
     ASSERT_FALSE(outcome(receive));
     ASSERT_FALSE(outcome(send));
@@ -298,7 +298,7 @@ TEST_P(ConformanceC, C24_C25_OnePoolOfReceivesHoldsEverySenderBack) {
     sent.push_back(pattern(i % 3 == 0 ? 600'000 : 100 + i, i));
     endpoint& over = i % 2 == 0 ? sender() : second;
     sends.push_back(over.start_send(i, sent.back(), {.until = send_until::matched}));
-    receives.push_back(receiver().start_receive(tag_match::any(), places[i], pool));
+    receives.push_back(receiver().start_receive(tag_match::any(), {places[i], pool}));
   }
   std::vector<std::size_t> left(count);
   std::iota(left.begin(), left.end(), 0U);
@@ -338,8 +338,8 @@ TEST_P(ConformanceC, C24_AConnectionsOwnPoolHoldsNobodyElseBack) {
   std::vector<request> firsts;
   std::vector<request> seconds;
   for (std::size_t i = 0; i < 3; ++i) {
-    firsts.push_back(back.start_receive(tag_match::any(), first_places[i], narrow));
-    seconds.push_back(back_of_second.start_receive(tag_match::any(), second_places[i], wide));
+    firsts.push_back(back.start_receive(tag_match::any(), {first_places[i], narrow}));
+    seconds.push_back(back_of_second.start_receive(tag_match::any(), {second_places[i], wide}));
     sender().send(1, bytes);
     second.send(2, bytes);
   }
@@ -397,8 +397,8 @@ TEST_P(ConformanceC, C22_KeysComeBackOnceEach) {
   for (std::uint64_t key = 0; key < 5; ++key) {
     sender().post_send(1, small, key << 40U, {}, ec);
     sender().post_send(3, parts, (key + 5) << 40U, {}, ec);
-    sender().post_send_parts(4, parts, (key + 10) << 40U, {}, ec);
-    sender().post_send_message(5, small, parts, (key + 15) << 40U, {}, ec);
+    sender().post_send(4, payload::parts(parts), (key + 10) << 40U, {}, ec);
+    sender().post_send(active_message{5, small}, parts, (key + 15) << 40U, {}, ec);
   }
   EXPECT_TRUE(pair_.until([&] { return count() == 20 && right == 5; }));
   receiver().on_message(5, {});
@@ -406,7 +406,7 @@ TEST_P(ConformanceC, C22_KeysComeBackOnceEach) {
   EXPECT_EQ(receiver().receive(3, gathered).length, 20U);
   EXPECT_TRUE(holds_pattern(std::span(gathered).last(10)));
   message_parts apart;
-  request receive = receiver().start_receive(4, apart, 1000);
+  request receive = receiver().start_receive(4, {apart, 1000});
   EXPECT_FALSE(outcome(receive));
   ASSERT_EQ(apart.size(), 2U);
   EXPECT_TRUE(holds_pattern(apart[1]));

@@ -21,8 +21,10 @@
 #include <ucx/listener.hpp>
 #include <ucx/memory_copy.hpp>
 #include <ucx/memory_region.hpp>
+#include <ucx/memory_resources.hpp>
 #include <ucx/message.hpp>
 #include <ucx/progress_loop.hpp>
+#include <ucx/message_parts.hpp>
 #include <ucx/remote_atomic.hpp>
 #include <ucx/remote_region.hpp>
 #include <ucx/request.hpp>
@@ -170,6 +172,37 @@ void of_messages(ucx::endpoint& peer, std::span<std::byte> bytes, std::error_cod
   peer.post_send_message(1, {}, ucx::buffer(1), 0, ec);
 }
 
+void of_sends(ucx::endpoint& peer, std::span<const std::byte> bytes) {
+  const std::array<std::span<const std::byte>, 1> several{bytes};
+  (void)peer.start_send_parts(1, several);
+  peer.send_parts(1, several);
+  peer.post_send_parts(1, several, 0, {.full = ucx::when_full::fail});
+  (void)peer.start_send_message(1, bytes, bytes);
+  (void)peer.start_send_message(1, {}, several, {.timeout = std::chrono::seconds(1)});
+  (void)peer.start_send_message(1, {}, ucx::buffer(1));
+  peer.send_message(1, bytes, bytes);
+  peer.post_send_message(1, {}, bytes, 0);
+  peer.post_send_message(1, {}, several, 0);
+  peer.post_send_message(1, {}, ucx::buffer(1), 0);
+}
+
+void of_receives(ucx::endpoint& peer, ucx::worker& worker, ucx::message& message) {
+  ucx::buffer made;
+  ucx::buffer_pool pool;
+  ucx::message_parts parts;
+  const ucx::memory_resources from;
+  (void)peer.start_receive(1, made, 100);
+  (void)peer.start_receive(1, made, pool);
+  (void)peer.start_receive(1, parts, 100);
+  (void)worker.start_receive(1, made, 100, {.timeout = std::chrono::seconds(1)});
+  (void)worker.start_receive(1, made, pool);
+  (void)worker.start_receive(1, parts, 100);
+  (void)message.start_receive(made, 100);
+  (void)message.start_receive(made, pool);
+  (void)message.start_receive(parts, 100);
+  (void)message.start_receive(made, from, 100, ucx::missing_resource::strict);
+}
+
 void of_workers(ucx::worker& worker, ucx::memory_region& region, ucx::message& message,
                 std::span<std::byte> bytes, std::error_code& ec) {
   worker.flush(ec);
@@ -255,6 +288,8 @@ void call_old_names(ucx::client& client, ucx::remote_region& region, ucx::endpoi
 #endif
   of_atomics(region, ec);
   of_messages(peer, bytes, ec);
+  of_sends(peer, bytes);
+  of_receives(peer, worker, message);
   of_workers(worker, memory, message, bytes, ec);
   of_buffers(pool, ec);
   of_events(ec);

@@ -62,7 +62,7 @@ TEST_F(DeviceAllocation, IsOfTheSendersKindAndGoesBackWithTheBuffer) {
       buffer made;
       const copied_bytes copied;
       pass(from, [&](message& came) {
-        return came.start_receive(made, known, length, missing_resource::strict);
+        return came.start_receive({made, known, length, missing_resource::strict});
       });
       EXPECT_EQ(made.size(), length);
       const memory_kind wanted = is_of_driver(kind) ? kind : memory_kind::cuda_pinned;
@@ -80,14 +80,14 @@ TEST_F(DeviceAllocation, FallsBackToTheHostsOrIsRefused) {
   const memory_resources known;
   kind_memory from(memory_kind::cuda, 2 * mib, 4);
   buffer made;
-  pass(from, [&](message& came) { return came.start_receive(made, known, 2 * mib); });
+  pass(from, [&](message& came) { return came.start_receive({made, known, 2 * mib}); });
   EXPECT_EQ(place_of(made.data()).kind, memory_kind::host);
   EXPECT_TRUE(holds_pattern(made.bytes(), 4));
 
   made = buffer();
   request send = pair_.sender->start_send(1, from.bytes());
   std::optional<message> came = pair_.take(1);
-  request receive = came->start_receive(made, known, 2 * mib, missing_resource::strict);
+  request receive = came->start_receive({made, known, 2 * mib, missing_resource::strict});
   EXPECT_EQ(receive.error(), errc::not_supported);
   EXPECT_FALSE(made);
   // Nothing was started: the program may still choose something else.
@@ -99,7 +99,7 @@ TEST_F(DeviceAllocation, FallsBackToTheHostsOrIsRefused) {
 
   send = pair_.sender->start_send(1, from.bytes());
   came = pair_.take(1);
-  EXPECT_EQ(came->start_receive(made, known, 2 * mib, missing_resource::strict).error(),
+  EXPECT_EQ(came->start_receive({made, known, 2 * mib, missing_resource::strict}).error(),
             errc::not_supported);
   came.reset();
   EXPECT_EQ(outcome(send), errc::message_refused);
@@ -113,7 +113,7 @@ TEST_F(DeviceAllocation, ThatFailsStartsNothing) {
   buffer made;
   request send = pair_.sender->start_send(1, from.bytes());
   message came = pair_.take(1);
-  EXPECT_EQ(came.start_receive(made, known, 2 * mib).error(), errc::no_memory);
+  EXPECT_EQ(came.start_receive({made, known, 2 * mib}).error(), errc::no_memory);
   EXPECT_FALSE(made);
   kind_memory into(memory_kind::cuda, 2 * mib);
   request receive = came.start_receive(into.bytes());
@@ -130,12 +130,12 @@ TEST_F(DeviceAllocation, OfMoreThanWantedIsTruncated) {
   buffer made;
   request send = pair_.sender->start_send(1, from.bytes());
   message came = pair_.take(1);
-  request receive = came.start_receive(made, known, 2 * mib - 1);
+  request receive = came.start_receive({made, known, 2 * mib - 1});
   EXPECT_EQ(outcome(receive), errc::message_truncated);
   EXPECT_EQ(outcome(send), errc::message_truncated);
   EXPECT_EQ(device.usage().in_use, 0U);
   message none;
-  EXPECT_EQ(none.start_receive(made, known, 1).error(), errc::invalid_argument);
+  EXPECT_EQ(none.start_receive({made, known, 1}).error(), errc::invalid_argument);
 }
 
 TEST_F(DeviceAllocation, OfAKindThatNobodyCopiesToCountsAsMissing) {
@@ -147,7 +147,7 @@ TEST_F(DeviceAllocation, OfAKindThatNobodyCopiesToCountsAsMissing) {
     request send = pair_.sender->start_send(1, from, {.kind = memory_kind::rocm});
     message came = pair_.take(1);
     buffer made;
-    request receive = came.start_receive(made, known, 1000, missing);
+    request receive = came.start_receive({made, known, 1000, missing});
     const bool falls_back = missing == missing_resource::fallback;
     EXPECT_EQ(outcome(receive), falls_back ? std::error_code() : errc::not_supported);
     EXPECT_EQ(made.size(), falls_back ? 1000U : 0U);

@@ -202,8 +202,8 @@ TEST_P(DeviceMessageSender, IsReceivedInAsManyPartsAsThereAre) {
   parts.push_back(from.bytes().subspan(1, 199'999));
   parts.push_back(from.bytes().subspan(200'000));
   message_parts received;
-  request receive = receiver().start_receive(1, received, mib);
-  request send = sender().start_send_parts(1, parts);
+  request receive = receiver().start_receive(1, {received, mib});
+  request send = sender().start_send(1, payload::parts(parts));
   ASSERT_FALSE(outcome(receive));
   ASSERT_FALSE(outcome(send));
   ASSERT_EQ(received.size(), parts.size());
@@ -220,7 +220,7 @@ TEST_P(DeviceMessageSender, NeedNotTellItsLength) {
     SCOPED_TRACE(size);
     kind_memory from(there(), size + 1, 5);
     buffer made;
-    request receive = receiver().start_receive(1, made, 16 * mib);
+    request receive = receiver().start_receive(1, {made, 16 * mib});
     request send = sender().start_send(1, from.bytes().first(size));
     ASSERT_FALSE(outcome(receive));
     ASSERT_FALSE(outcome(send));
@@ -238,7 +238,7 @@ TEST_P(DeviceMessageSender, IsReceivedIntoBuffersOfOnePool) {
     std::vector<request> receives;
     std::vector<request> sends;
     for (buffer& each : made) {
-      receives.push_back(receiver().start_receive(tag_match::any(), each, pool));
+      receives.push_back(receiver().start_receive(tag_match::any(), {each, pool}));
       sends.push_back(sender().start_send(1, from.bytes()));
     }
     // Two are out; what is behind them waits until one comes back.

@@ -115,7 +115,7 @@ TEST_P(DeviceMessage, ForAHandlerIsReceivedWhereItWants) {
         receive = came.start_receive(into.bytes());
         called = true;
       });
-      request send = sender().start_send_message(9, pattern(40), from.bytes());
+      request send = sender().start_send(active_message{9, pattern(40)}, from.bytes());
       ASSERT_TRUE(pair_.until([&] { return called.load(); }));
       EXPECT_FALSE(outcome(*receive));
       EXPECT_FALSE(outcome(send));
@@ -363,13 +363,13 @@ TEST_P(DeviceMessageInTrouble, PeerThatLeavesEndsItAsAnyMessage) {
 
 TEST_P(DeviceMessageInTrouble, HeadersAreTheHosts) {
   kind_memory header(memory_kind::cuda, 20, 1);
-  request send = sender().start_send_message(1, header.bytes(), pattern(10));
+  request send = sender().start_send(active_message{1, header.bytes()}, pattern(10));
   EXPECT_EQ(outcome(send), errc::invalid_argument);
   std::error_code ec;
-  sender().post_send_message(1, header.bytes(), pattern(10), 7, {}, ec);
+  sender().post_send(active_message{1, header.bytes()}, pattern(10), 7, {}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
   try {
-    sender().send_message(1, header.bytes(), pattern(10));
+    sender().send(active_message{1, header.bytes()}, pattern(10));
     FAIL() << "a header of a device's was sent";
   } catch (const error& failed) {
     EXPECT_THAT(failed.what(), testing::HasSubstr("whose header is in a device's memory"));

@@ -111,7 +111,7 @@ class MessageDeath : public testing::TestWithParam<std::string> {
     std::span<const std::span<const std::byte>> runs(&bytes, 1);
     if (in_halves_) runs = halves;
     if (kind == "tag") return peer.start_send(7, runs, {.timeout = 60s});
-    return peer.start_send_message(number, pattern(32, 7), runs, {.timeout = 60s});
+    return peer.start_send(active_message{number, pattern(32, 7)}, runs, {.timeout = 60s});
   }
 
   /// Over shared memory the first alone: each takes as long as the heartbeat.

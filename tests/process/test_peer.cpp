@@ -296,9 +296,10 @@ class peer {
     const std::array parts{bytes.first(size / 2), bytes.subspan(size / 2)};
     std::span<const std::span<const std::byte>> runs(&bytes, 1);
     if (!halves.empty()) runs = parts;
-    requests_.push_back(kind == "tag" ? connection_->start_send(seed, runs)
-                                      : connection_->start_send_message(
-                                            message_number, pattern(message_header, seed), runs));
+    requests_.push_back(
+        kind == "tag" ? connection_->start_send(seed, runs)
+                      : connection_->start_send(
+                            active_message{message_number, pattern(message_header, seed)}, runs));
     return {};
   }
   /// keep: has a handler from now on that keeps the messages it is given.

@@ -1,5 +1,6 @@
-// Of ucx::endpoint, for one version: the constructor by host and port, and the forms whose error
-// code does not come last. Included within the class.
+// Of ucx::endpoint, for one version: the constructor by host and port, the forms whose error code
+// does not come last, and messages of before `message_id`, `payload` and `receive_target`. Included
+// within the class.
 
 /// A template, so that braces stand for a `peer_address`.
 template <std::convertible_to<std::string_view> Host>
@@ -13,29 +14,16 @@ template <std::convertible_to<std::string_view> Host>
                                                        const io_options& options = {}) {
   flush(options, ec);
 }
-[[deprecated("the error code comes last")]] void send(std::uint64_t tag,
-                                                      std::span<const std::byte> bytes,
+[[deprecated("the error code comes last")]] void send(std::uint64_t tag, const payload& what,
                                                       std::error_code& ec,
                                                       const send_options& options = {}) {
-  send(tag, bytes, options, ec);
-}
-[[deprecated("the error code comes last")]] void send_parts(
-    std::uint64_t tag, std::span<const std::span<const std::byte>> parts, std::error_code& ec,
-    const send_options& options = {}) {
-  send_parts(tag, parts, options, ec);
+  send(tag, what, options, ec);
 }
 [[deprecated("the error code comes last")]] message_info receive(const tag_match& wanted,
                                                                  std::span<std::byte> into,
                                                                  std::error_code& ec,
                                                                  const io_options& options = {}) {
   return receive(wanted, into, options, ec);
-}
-[[deprecated("the error code comes last")]] void send_message(std::uint64_t number,
-                                                              std::span<const std::byte> header,
-                                                              std::span<const std::byte> bytes,
-                                                              std::error_code& ec,
-                                                              const send_options& options = {}) {
-  send_message(number, header, bytes, options, ec);
 }
 [[deprecated("the error code comes last")]] void stream_send(std::span<const std::byte> bytes,
                                                              std::error_code& ec,
@@ -47,40 +35,71 @@ template <std::convertible_to<std::string_view> Host>
     const io_options& options = {}) {
   return stream_receive(into, amount, options, ec);
 }
-[[deprecated("the error code comes last")]] void post_send(std::uint64_t tag,
-                                                           std::span<const std::byte> bytes,
+[[deprecated("the error code comes last")]] void post_send(std::uint64_t tag, const payload& what,
                                                            std::uint64_t key, std::error_code& ec,
                                                            const send_options& options = {}) {
-  post_send(tag, bytes, key, options, ec);
+  post_send(tag, what, key, options, ec);
 }
-[[deprecated("the error code comes last")]] void post_send(
-    std::uint64_t tag, std::span<const std::span<const std::byte>> bytes, std::uint64_t key,
-    std::error_code& ec, const send_options& options = {}) {
-  post_send(tag, bytes, key, options, ec);
+[[deprecated("start_receive(wanted, {made, max_size})")]] request start_receive(
+    const tag_match& wanted, buffer& made, std::size_t most, const io_options& options = {}) {
+  return start_receive(wanted, {made, most}, options);
 }
-[[deprecated("the error code comes last")]] void post_send(std::uint64_t tag, buffer&& bytes,
-                                                           std::uint64_t key, std::error_code& ec,
-                                                           const send_options& options = {}) {
-  post_send(tag, std::move(bytes), key, options, ec);
+[[deprecated("start_receive(wanted, {made, pool})")]] request start_receive(
+    const tag_match& wanted, buffer& made, buffer_pool& pool, const io_options& options = {}) {
+  return start_receive(wanted, {made, pool}, options);
 }
-[[deprecated("the error code comes last")]] void post_send_parts(
+[[deprecated("start_receive(wanted, {made, max_size})")]] request start_receive(
+    const tag_match& wanted, message_parts& made, std::size_t most,
+    const io_options& options = {}) {
+  return start_receive(wanted, {made, most}, options);
+}
+[[deprecated("start_send(tag, payload::parts(parts))")]] request start_send_parts(
+    std::uint64_t tag, std::span<const std::span<const std::byte>> parts,
+    const send_options& options = {}) {
+  return start_send(tag, payload::parts(parts), options);
+}
+[[deprecated("send(tag, payload::parts(parts))")]] void send_parts(
+    std::uint64_t tag, std::span<const std::span<const std::byte>> parts,
+    const send_options& options = {}, std::error_code& ec = throws) {
+  send(tag, payload::parts(parts), options, ec);
+}
+[[deprecated("send(tag, payload::parts(parts), options, ec)")]] void send_parts(
+    std::uint64_t tag, std::span<const std::span<const std::byte>> parts, std::error_code& ec,
+    const send_options& options = {}) {
+  send(tag, payload::parts(parts), options, ec);
+}
+[[deprecated("post_send(tag, payload::parts(parts), key)")]] void post_send_parts(
+    std::uint64_t tag, std::span<const std::span<const std::byte>> parts, std::uint64_t key,
+    const send_options& options = {}, std::error_code& ec = throws) {
+  post_send(tag, payload::parts(parts), key, options, ec);
+}
+[[deprecated("post_send(tag, payload::parts(parts), key, options, ec)")]] void post_send_parts(
     std::uint64_t tag, std::span<const std::span<const std::byte>> parts, std::uint64_t key,
     std::error_code& ec, const send_options& options = {}) {
-  post_send_parts(tag, parts, key, options, ec);
+  post_send(tag, payload::parts(parts), key, options, ec);
 }
-[[deprecated("the error code comes last")]] void post_send_message(
-    std::uint64_t number, std::span<const std::byte> header, std::span<const std::byte> bytes,
-    std::uint64_t key, std::error_code& ec, const send_options& options = {}) {
-  post_send_message(number, header, bytes, key, options, ec);
-}
-[[deprecated("the error code comes last")]] void post_send_message(
-    std::uint64_t number, std::span<const std::byte> header,
-    std::span<const std::span<const std::byte>> bytes, std::uint64_t key, std::error_code& ec,
+[[deprecated("start_send(active_message{number, header}, what)")]] request start_send_message(
+    std::uint64_t number, std::span<const std::byte> header, const payload& what,
     const send_options& options = {}) {
-  post_send_message(number, header, bytes, key, options, ec);
+  return start_send(active_message{number, header}, what, options);
 }
-[[deprecated("the error code comes last")]] void post_send_message(
-    std::uint64_t number, std::span<const std::byte> header, buffer&& bytes, std::uint64_t key,
+[[deprecated("send(active_message{number, header}, what)")]] void send_message(
+    std::uint64_t number, std::span<const std::byte> header, const payload& what,
+    const send_options& options = {}, std::error_code& ec = throws) {
+  send(active_message{number, header}, what, options, ec);
+}
+[[deprecated("send(active_message{number, header}, what, options, ec)")]] void send_message(
+    std::uint64_t number, std::span<const std::byte> header, const payload& what,
     std::error_code& ec, const send_options& options = {}) {
-  post_send_message(number, header, std::move(bytes), key, options, ec);
+  send(active_message{number, header}, what, options, ec);
+}
+[[deprecated("post_send(active_message{number, header}, what, key)")]] void post_send_message(
+    std::uint64_t number, std::span<const std::byte> header, const payload& what, std::uint64_t key,
+    const send_options& options = {}, std::error_code& ec = throws) {
+  post_send(active_message{number, header}, what, key, options, ec);
+}
+[[deprecated("post_send(active_message{number, header}, what, key, options, ec)")]] void
+post_send_message(std::uint64_t number, std::span<const std::byte> header, const payload& what,
+                  std::uint64_t key, std::error_code& ec, const send_options& options = {}) {
+  post_send(active_message{number, header}, what, key, options, ec);
 }

@@ -1,5 +1,5 @@
-// Of ucx::worker, for one version: the forms whose error code does not come last. Included within
-// the class.
+// Of ucx::worker, for one version: the forms whose error code does not come last, and receives of
+// before `receive_target`. Included within the class.
 
 [[deprecated("the error code comes last")]] void flush(std::error_code& ec,
                                                        const io_options& options = {}) {
@@ -10,4 +10,17 @@
                                                                  std::error_code& ec,
                                                                  const io_options& options = {}) {
   return receive(wanted, into, options, ec);
+}
+[[deprecated("start_receive(wanted, {made, max_size})")]] request start_receive(
+    const tag_match& wanted, buffer& made, std::size_t most, const io_options& options = {}) {
+  return start_receive(wanted, {made, most}, options);
+}
+[[deprecated("start_receive(wanted, {made, pool})")]] request start_receive(
+    const tag_match& wanted, buffer& made, buffer_pool& pool, const io_options& options = {}) {
+  return start_receive(wanted, {made, pool}, options);
+}
+[[deprecated("start_receive(wanted, {made, max_size})")]] request start_receive(
+    const tag_match& wanted, message_parts& made, std::size_t most,
+    const io_options& options = {}) {
+  return start_receive(wanted, {made, most}, options);
 }

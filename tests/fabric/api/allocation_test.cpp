@@ -184,7 +184,7 @@ TEST_P(MessageAllocation, OfAnActiveMessageIsNone) {
   std::uint64_t sent = 0;
   EXPECT_EQ(at_least_of(200,
                         [&] {
-                          pair_.sender->send_message(1, bytes, bytes);
+                          pair_.sender->send(active_message{1, bytes}, bytes);
                           ++sent;
                           while (came < sent) pair_.sender_side().progress();
                         }),

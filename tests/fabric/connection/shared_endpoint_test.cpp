@@ -111,8 +111,8 @@ class SharedEndpoint : public testing::TestWithParam<message_pair_options> {
     share(threads, [&](std::uint64_t which) {
       for (std::uint64_t round = 0; round < rounds; ++round) {
         std::error_code ec;
-        from.send_message(which, pattern(16, round), pattern(8 + round, round),
-                          {.until = send_until::matched}, ec);
+        from.send(active_message{which, pattern(16, round)}, pattern(8 + round, round),
+                  {.until = send_until::matched}, ec);
         right(!ec);
       }
     });

@@ -96,7 +96,7 @@ class stranger {
         broker_(through_.worker(), where.host(), where.port()) {}
 
   void tell(const std::string& question) {
-    broker_.send_message(0x7563'7869'706d'6500, {}, std::as_bytes(std::span(question)));
+    broker_.send(active_message{0x7563'7869'706d'6500}, std::as_bytes(std::span(question)));
   }
   /// Returns the broker's answer to `question`.
   std::string ask(const std::string& question) {

@@ -74,7 +74,7 @@ class stranger_by_address {
 
   void tell(const std::string& said) {
     std::error_code refused;  // the answer says why
-    broker_.send_message(question_number, {}, bytes_of(said), {}, refused);
+    broker_.send(active_message{question_number}, bytes_of(said), {}, refused);
     EXPECT_TRUE(!refused || refused == errc::message_refused) << refused;
   }
   std::string hear() {
@@ -98,8 +98,8 @@ class stranger_by_address {
     endpoint& peer = peers_.emplace_back(through_.worker(), at, std::move(made));
     peer.wait_connected(ec);
     if (!ec) {
-      peer.start_send_message(knock_number, {}, std::span<const std::byte>(),
-                              {.until = send_until::matched})
+      peer.start_send(active_message{knock_number}, std::span<const std::byte>(),
+                      {.until = send_until::matched})
           .wait(ec);
     }
     return ec;

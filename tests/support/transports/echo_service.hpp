@@ -31,7 +31,7 @@ class echo_service {
   /// One that has to be received first.
   struct exchange {
     explicit exchange(message taken) : asked(std::move(taken)) {
-      receive = asked.start_receive(content, longest);
+      receive = asked.start_receive({content, longest});
     }
     message asked;
     buffer content;

@@ -63,18 +63,20 @@ const call_of_closed calls_of_closed[] = {
     {"Send",
      [](auto& on, auto& with) { return told([&](auto& ec) { on.send(1, with.from, {}, ec); }); }},
     {"StartSendParts",
-     [](auto& on, auto& with) { return on.start_send_parts(1, with.gathered).error(); }},
+     [](auto& on, auto& with) { return on.start_send(1, payload::parts(with.gathered)).error(); }},
     {"SendParts",
      [](auto& on, auto& with) {
-       return told([&](auto& ec) { on.send_parts(1, with.gathered, {}, ec); });
+       return told([&](auto& ec) { on.send(1, payload::parts(with.gathered), {}, ec); });
      }},
     {"StartSendMessage",
-     [](auto& on, auto& with) { return on.start_send_message(1, with.from, with.from).error(); }},
+     [](auto& on, auto& with) {
+       return on.start_send(active_message{1, with.from}, with.from).error();
+     }},
     {"StartSendMessageOfSpans",
-     [](auto& on, auto& with) { return on.start_send_message(1, {}, with.gathered).error(); }},
+     [](auto& on, auto& with) { return on.start_send(active_message{1}, with.gathered).error(); }},
     {"SendMessage",
      [](auto& on, auto& with) {
-       return told([&](auto& ec) { on.send_message(1, with.from, with.from, {}, ec); });
+       return told([&](auto& ec) { on.send(active_message{1, with.from}, with.from, {}, ec); });
      }},
     {"StartStreamSend",
      [](auto& on, auto& with) { return on.start_stream_send(with.from).error(); }},
@@ -101,21 +103,27 @@ const call_of_closed calls_of_closed[] = {
      }},
     {"PostSendParts",
      [](auto& on, auto& with) {
-       return told([&](auto& ec) { on.post_send_parts(1, with.gathered, 7, {}, ec); });
+       return told([&](auto& ec) { on.post_send(1, payload::parts(with.gathered), 7, {}, ec); });
      }},
     {"PostSendMessage",
      [](auto& on, auto& with) {
-       return told([&](auto& ec) { on.post_send_message(1, {}, with.from, 7, {}, ec); });
+       return told([&](auto& ec) { on.post_send(active_message{1}, with.from, 7, {}, ec); });
      }},
     {"StartReceive", [](auto& on, auto& with) { return on.start_receive(1, with.into).error(); }},
     {"StartReceiveIntoSpans",
      [](auto& on, auto& with) { return on.start_receive(1, with.scattered).error(); }},
     {"StartReceiveThatAllocates",
-     [](auto& on, auto& with) { return on.start_receive(1, with.made, 100).error(); }},
+     [](auto& on, auto& with) {
+       return on.start_receive(1, {with.made, 100}).error();
+     }},
     {"StartReceiveOfAPool",
-     [](auto& on, auto& with) { return on.start_receive(1, with.made, with.pool).error(); }},
+     [](auto& on, auto& with) {
+       return on.start_receive(1, {with.made, with.pool}).error();
+     }},
     {"StartReceiveOfParts",
-     [](auto& on, auto& with) { return on.start_receive(1, with.parts, 100).error(); }},
+     [](auto& on, auto& with) {
+       return on.start_receive(1, {with.parts, 100}).error();
+     }},
     {"Receive",
      [](auto& on, auto& with) {
        return told([&](auto& ec) { on.receive(1, with.into, {}, ec); });

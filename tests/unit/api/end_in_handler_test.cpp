@@ -198,7 +198,7 @@ void endpoint_in_on_refused_of_messages(watched_calls& calls) {
   message_handlers handlers;
   handlers.on_refused = calls.of([&](const message_info&) { connection.reset(); });
   connection->set_message_handlers(std::move(handlers));
-  connection->send_message(5, {}, pattern(10), {.until = send_until::reusable});
+  connection->send(active_message{5}, pattern(10), {.until = send_until::reusable});
   both.settle();
   EXPECT_FALSE(connection.has_value());
 }
@@ -248,7 +248,7 @@ void worker_in_on_message(watched_calls& calls) {
   for (int i = 0; i < 100 && doomed; ++i) {
     if (i == 50) {
       request send =
-          connection.start_send_message(5, {}, pattern(10), {.memory = send_memory::copied});
+          connection.start_send(active_message{5}, pattern(10), {.memory = send_memory::copied});
       EXPECT_FALSE(send.error());
       last.progress();
       continue;

@@ -142,40 +142,40 @@ std::vector<kind> kinds_of_messages() {
       {"active_send",
        [](attempt& on, nanoseconds timeout) {
          receive_by_handler(on, false, 1s);
-         on.victim(on.both.sender.start_send_message(7, std::span(on.bytes).first(50), on.bytes,
-                                                     {.timeout = timeout}));
+         on.victim(on.both.sender.start_send(active_message{7, std::span(on.bytes).first(50)},
+                                             on.bytes, {.timeout = timeout}));
        }},
       {"active_send_that_waits_for_its_match",
        [](attempt& on, nanoseconds timeout) {
          receive_by_handler(on, false, 1s);
-         on.victim(
-             on.both.sender.start_send_message(7, {}, std::span(on.bytes).first(1000),
-                                               {.timeout = timeout, .until = send_until::matched}));
+         on.victim(on.both.sender.start_send(active_message{7}, std::span(on.bytes).first(1000),
+                                             {.timeout = timeout, .until = send_until::matched}));
        }},
       {"active_receive",
        [](attempt& on, nanoseconds timeout) {
          receive_by_handler(on, true, timeout);
-         on.beside(on.both.sender.start_send_message(7, {}, on.bytes, {.timeout = 1s}));
+         on.beside(on.both.sender.start_send(active_message{7}, on.bytes, {.timeout = 1s}));
        },
        false, true},
       {"parts_send",
        [](attempt& on, nanoseconds timeout) {
-         on.beside(on.both.receiver().start_receive(1, on.apart, with_table, {.timeout = 1s}));
-         on.victim(on.both.sender.start_send_parts(1, on.parts, {.timeout = timeout}));
+         on.beside(on.both.receiver().start_receive(1, {on.apart, with_table}, {.timeout = 1s}));
+         on.victim(on.both.sender.start_send(1, payload::parts(on.parts), {.timeout = timeout}));
        }},
       {"parts_receive",
        [](attempt& on, nanoseconds timeout) {
-         on.victim(on.both.receiver().start_receive(1, on.apart, with_table, {.timeout = timeout}));
-         on.beside(on.both.sender.start_send_parts(1, on.parts, {.timeout = 1s}));
+         on.victim(
+             on.both.receiver().start_receive(1, {on.apart, with_table}, {.timeout = timeout}));
+         on.beside(on.both.sender.start_send(1, payload::parts(on.parts), {.timeout = 1s}));
        }},
       {"owned_send_and_pooled_receive",
        [](attempt& on, nanoseconds timeout) {
-         on.beside(on.both.receiver().start_receive(1, on.made, on.pool, {.timeout = 1s}));
+         on.beside(on.both.receiver().start_receive(1, {on.made, on.pool}, {.timeout = 1s}));
          on.victim(on.both.sender.start_send(1, on.pool.take(), {.timeout = timeout}));
        }},
       {"pooled_receive",
        [](attempt& on, nanoseconds timeout) {
-         on.victim(on.both.receiver().start_receive(1, on.made, on.pool, {.timeout = timeout}));
+         on.victim(on.both.receiver().start_receive(1, {on.made, on.pool}, {.timeout = timeout}));
          on.beside(on.both.sender.start_send(1, on.pool.take(), {.timeout = 1s}));
        }},
       {"stream_send",

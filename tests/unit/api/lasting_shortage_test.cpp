@@ -522,8 +522,8 @@ class asking_pair {
     const std::vector<std::byte> writes =
         encode(detail::pipe_question{.role = writer, .name = name_});
     std::error_code ec;
-    reader_.send_message(detail::pipe_question_number, {}, reads, {}, ec);
-    writer_.send_message(detail::pipe_question_number, {}, writes, {}, ec);
+    reader_.send(active_message{detail::pipe_question_number}, reads, {}, ec);
+    writer_.send(active_message{detail::pipe_question_number}, writes, {}, ec);
   }
 
   /// Returns what both are told.

@@ -105,7 +105,7 @@ TEST(ThrowingHandler, OfSendsIsReported) {
   EXPECT_FALSE(ec);
   both.settle();
   EXPECT_EQ(told.of_reader, 1);
-  both.sender.send_message(5, {}, bytes, {.until = send_until::reusable});  // no handler there
+  both.sender.send(active_message{5}, bytes, {.until = send_until::reusable});  // no handler there
   both.settle();
   EXPECT_EQ(told.of_reader, 2);
   std::error_code full;

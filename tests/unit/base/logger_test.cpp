@@ -136,7 +136,7 @@ TEST(Log, TellsWhichTagsWereWantedAndReceived) {
   never.cancel();
   EXPECT_TRUE(traced.says("a message with tag 9 from anybody: the operation was canceled"))
       << traced.lines;
-  both.sender.send_message(3, {}, bytes, {.until = send_until::reusable});
+  both.sender.send(active_message{3}, bytes, {.until = send_until::reusable});
   both.settle();
   EXPECT_TRUE(traced.says(": send of 60 bytes for handler 3 to ")) << traced.lines;
 }

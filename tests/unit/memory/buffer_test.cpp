@@ -185,7 +185,7 @@ TEST(Buffer, SentTwiceIsAnError) {
   both.sender.start_send(1, std::move(once)).wait();
   request again = both.sender.start_send(1, std::move(once));
   EXPECT_EQ(again.error(), errc::buffer_gone);
-  again = both.sender.start_send_message(1, {}, std::move(once));
+  again = both.sender.start_send(active_message{1}, std::move(once));
   EXPECT_EQ(again.error(), errc::buffer_gone);
   std::error_code ec;
   both.sender.post_send(1, std::move(once), 5, {}, ec);
@@ -272,7 +272,7 @@ TEST(PostedSend, KeysComeBackOnceEach) {
   both.sender.post_send(3, big, 300, {}, ec);
   EXPECT_EQ(ec, errc::closed);
   buffer kept(10);
-  both.sender.post_send_message(3, {}, std::move(kept), 301, {}, ec);
+  both.sender.post_send(active_message{3}, std::move(kept), 301, {}, ec);
   EXPECT_EQ(ec, errc::closed);
   EXPECT_TRUE(kept);
   both.settle();
@@ -295,14 +295,14 @@ TEST(PostedSend, GathersAndSendsParts) {
     std::optional<message> active;
     both.receiver().on_message(4, [&](message came) { active = std::move(came); });
     both.sender.post_send(1, runs, 100, {}, ec);
-    both.sender.post_send_parts(2, runs, 101, {}, ec);
-    both.sender.post_send_message(4, first, runs, 102, {}, ec);
+    both.sender.post_send(2, payload::parts(runs), 101, {}, ec);
+    both.sender.post_send(active_message{4, first}, runs, 102, {}, ec);
     runs.assign(runs.size(), {});  // the list is the caller's again
     EXPECT_FALSE(ec);
     std::vector<std::byte> whole(20 + (long_too ? second.size() : 0));
     request receive = both.receiver().start_receive(1, whole);
     message_parts parts;
-    request apart = both.receiver().start_receive(2, parts, 1U << 20U);
+    request apart = both.receiver().start_receive(2, {parts, 1U << 20U});
     EXPECT_FALSE(both.outcome(receive));
     EXPECT_FALSE(both.outcome(apart));
     EXPECT_TRUE(holds_pattern(std::span(whole).subspan(10, 10)));
@@ -336,9 +336,9 @@ TEST(PostedSend, KnowsHowLongWhatItGathersIs) {
   for (; !ec && posted < 10; ++posted) both.sender.post_send(1, runs, 7, at_once, ec);
   EXPECT_EQ(ec, errc::would_block);
   EXPECT_EQ(posted, 3);
-  both.sender.post_send_parts(1, runs, 7, at_once, ec);
+  both.sender.post_send(1, payload::parts(runs), 7, at_once, ec);
   EXPECT_EQ(ec, errc::would_block);
-  both.sender.post_send_message(1, {}, runs, 7, at_once, ec);
+  both.sender.post_send(active_message{1}, runs, 7, at_once, ec);
   EXPECT_EQ(ec, errc::would_block);
 }
 

@@ -42,7 +42,7 @@ TEST(ActiveMessage, ReachesTheHandlerOfItsNumber) {
       receive = came.start_receive(into);  // the message may go, the receive goes on
     });
     std::vector<std::byte> header = pattern(20, 2);
-    request send = both.sender.start_send_message(5, header, bytes);
+    request send = both.sender.start_send(active_message{5, header}, bytes);
     std::fill(header.begin(), header.end(), untouched);  // it was copied
     EXPECT_FALSE(both.outcome(send));
     both.network().run_until([&] { return receive && receive->done(); });
@@ -63,11 +63,11 @@ TEST(ActiveMessage, HeadersOfEveryLength) {
   EXPECT_EQ(longest, 4096U);
   const std::vector<std::size_t> wanted{0, 1, 16, 88, 89, 1000, longest};
   for (const std::size_t length : wanted) {
-    both.sender.send_message(1, pattern(length), pattern(10));
+    both.sender.send(active_message{1, pattern(length)}, pattern(10));
   }
   both.settle();
   EXPECT_EQ(lengths.size(), wanted.size());
-  request send = both.sender.start_send_message(1, pattern(longest + 1), pattern(1));
+  request send = both.sender.start_send(active_message{1, pattern(longest + 1)}, pattern(1));
   EXPECT_EQ(send.error(), errc::header_too_long);
 }
 
@@ -83,7 +83,7 @@ TEST(ActiveMessage, IsAnsweredByItsHandler) {
     const std::vector<std::byte> question = pattern(size);
     std::vector<std::byte> answer(size);
     request receive = both.sender.start_receive(size, answer);
-    both.sender.send_message(1, {}, question);
+    both.sender.send(active_message{1}, question);
     ASSERT_FALSE(both.outcome(receive));
     EXPECT_TRUE(std::equal(question.rbegin(), question.rend(), answer.begin()));
   }
@@ -101,11 +101,11 @@ TEST(ActiveMessage, RepliesWithAKeyWhereARequestWouldBeDropped) {
     };
     peer.set_message_handlers(std::move(handlers));
     std::error_code ec;
-    peer.post_send_message(2, asked.header(), asked.data(), 77, {.memory = send_memory::copied},
-                           ec);
+    peer.post_send(active_message{2, asked.header()}, asked.data(), 77,
+                   {.memory = send_memory::copied}, ec);
     EXPECT_FALSE(ec);
     const std::vector<std::byte> endless(peer.longest_header() + 1);
-    peer.post_send_message(2, endless, asked.data(), 78, {}, ec);
+    peer.post_send(active_message{2, endless}, asked.data(), 78, {}, ec);
     EXPECT_EQ(ec, errc::header_too_long);
   });
   int came = 0;
@@ -114,7 +114,7 @@ TEST(ActiveMessage, RepliesWithAKeyWhereARequestWouldBeDropped) {
     EXPECT_TRUE(holds_pattern(answer.header(), 2));
     EXPECT_TRUE(holds_pattern(answer.data(), 1));
   });
-  both.sender.send_message(1, pattern(10, 2), pattern(100, 1));
+  both.sender.send(active_message{1, pattern(10, 2)}, pattern(100, 1));
   both.settle();
   EXPECT_EQ(came, 1);
   EXPECT_EQ(told, 77U);
@@ -134,10 +134,10 @@ TEST(ActiveMessage, WhatItsHandlerThrowsIsReported) {
   });
   // The message that was on its way to it is refused, and the next is handled.
   const std::vector<std::byte> big = pattern(1U << 20U);
-  request refused = both.sender.start_send_message(1, {}, big);
+  request refused = both.sender.start_send(active_message{1}, big);
   EXPECT_EQ(both.outcome(refused), errc::message_refused);
-  both.sender.send_message(1, {}, pattern(1));
-  both.sender.send_message(1, {}, pattern(1));
+  both.sender.send(active_message{1}, pattern(1));
+  both.sender.send(active_message{1}, pattern(1));
   both.settle();
   EXPECT_EQ(came, 3);
   EXPECT_EQ(reports, 2);
@@ -151,23 +151,24 @@ TEST(ActiveMessage, WithoutHandlerIsRefused) {
   handlers.on_refused = [&](message_info info) { refused.push_back(info); };
   both.sender.set_message_handlers(std::move(handlers));
   const std::vector<std::byte> big = pattern(1U << 20U);
-  request announced = both.sender.start_send_message(3, {}, big);
+  request announced = both.sender.start_send(active_message{3}, big);
   EXPECT_EQ(both.outcome(announced), errc::no_such_handler);
-  request waits = both.sender.start_send_message(3, {}, pattern(5), {.until = send_until::matched});
+  request waits =
+      both.sender.start_send(active_message{3}, pattern(5), {.until = send_until::matched});
   EXPECT_EQ(both.outcome(waits), errc::no_such_handler);
   EXPECT_TRUE(refused.empty());
-  both.sender.send_message(3, {}, pattern(5));
+  both.sender.send(active_message{3}, pattern(5));
   both.settle();
   ASSERT_EQ(refused.size(), 1U);
   EXPECT_EQ(refused.front(), (message_info{3, 5}));
   // And is not, once there is one.
   int came = 0;
   both.receiver().on_message(3, [&](message) { ++came; });
-  both.sender.send_message(3, {}, pattern(5));
+  both.sender.send(active_message{3}, pattern(5));
   both.settle();
   EXPECT_EQ(came, 1);
   both.receiver().on_message(3, {});
-  both.sender.send_message(3, {}, pattern(5));
+  both.sender.send(active_message{3}, pattern(5));
   both.settle();
   EXPECT_EQ(came, 1);
   EXPECT_EQ(refused.size(), 2U);
@@ -182,15 +183,15 @@ TEST(ActiveMessage, RefusalToldToNoneIsLoggedOnceForEachNumber) {
   };
   simulated_messages both(sides);
   for (int round = 0; round < 3; ++round) {
-    both.sender.send_message(3, {}, pattern(5));
-    both.sender.send_message(4, {}, pattern(5));
+    both.sender.send(active_message{3}, pattern(5));
+    both.sender.send(active_message{4}, pattern(5));
     both.settle();
   }
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_TRUE(mentions(lines[0], "no handler for messages of number 3")) << lines[0];
   EXPECT_TRUE(mentions(lines[1], "no handler for messages of number 4")) << lines[1];
   for (std::uint64_t number = 100; number < 200; ++number) {
-    both.sender.send_message(number, {}, pattern(5));
+    both.sender.send(active_message{number}, pattern(5));
   }
   both.settle(100ms);
   EXPECT_EQ(lines.size(), 16U) << "and no more of one connection";
@@ -198,7 +199,7 @@ TEST(ActiveMessage, RefusalToldToNoneIsLoggedOnceForEachNumber) {
   message_handlers handlers;
   handlers.on_refused = [&](message_info) { ++refused; };
   both.sender.set_message_handlers(std::move(handlers));
-  both.sender.send_message(5, {}, pattern(5));
+  both.sender.send(active_message{5}, pattern(5));
   both.settle();
   EXPECT_EQ(refused, 1);
 }
@@ -213,7 +214,7 @@ TEST(ActiveMessage, OrderIsThatOfTheStarts) {
   std::vector<std::vector<std::byte>> sent;
   for (std::size_t i = 0; i < 30; ++i) sent.push_back(pattern(i % 4 == 0 ? 300000 + i : i));
   for (std::size_t i = 0; i < 30; ++i) {
-    sends.push_back(both.sender.start_send_message(1 + i % 2, {}, sent[i]));
+    sends.push_back(both.sender.start_send(active_message{1 + i % 2}, sent[i]));
   }
   both.settle();
   ASSERT_EQ(order.size(), 30U);
@@ -227,8 +228,8 @@ TEST(ActiveMessage, MayBeKeptAndReceivedLater) {
   std::vector<message> kept;
   both.receiver().on_message(1, [&](message came) { kept.push_back(std::move(came)); });
   const std::vector<std::byte> big = pattern(1U << 20U);
-  request send = both.sender.start_send_message(1, {}, big);
-  both.sender.send_message(1, {}, pattern(10000, 1));
+  request send = both.sender.start_send(active_message{1}, big);
+  both.sender.send(active_message{1}, pattern(10000, 1));
   both.settle(1s);
   ASSERT_EQ(kept.size(), 2U);
   EXPECT_EQ(both.network().live().messages, 1U);  // UCX's own memory, not a copy
@@ -247,7 +248,7 @@ TEST(ActiveMessage, DeathBetweenHeaderAndPayload) {
   std::vector<std::byte> into = blank(1U << 20U);
   both.receiver().on_message(1, [&](message came) { held = std::move(came); });
   const std::vector<std::byte> big = pattern(into.size());
-  request send = both.sender.start_send_message(1, pattern(4), big);
+  request send = both.sender.start_send(active_message{1, pattern(4)}, big);
   both.network().run_until([&] { return held.has_value(); });
   both.pair.reader_process.kill();
   both.settle(10ms);
@@ -269,8 +270,8 @@ TEST(ActiveMessage, HandlerMayDestroyAnything) {
     back.reset();
   });
   std::error_code ec;
-  request first = both.sender.start_send_message(1, {}, pattern(3));
-  request second = both.sender.start_send_message(1, {}, pattern(3));
+  request first = both.sender.start_send(active_message{1}, pattern(3));
+  request second = both.sender.start_send(active_message{1}, pattern(3));
   both.settle(1s);
   EXPECT_EQ(came, 1);
 }
@@ -293,7 +294,7 @@ TEST(ActiveMessage, HandlerReplacedInsideItselfGoesUnderNoLock) {
     EXPECT_EQ(gone, 0);
     EXPECT_EQ(++*held, 1);
   });
-  for (int i = 0; i < 3; ++i) both.sender.send_message(1, {}, pattern(1));
+  for (int i = 0; i < 3; ++i) both.sender.send(active_message{1}, pattern(1));
   both.settle();
   EXPECT_EQ(gone, 1);
   EXPECT_EQ(came, 2);
@@ -318,7 +319,7 @@ TEST(ActiveMessage, WhoIsToldOfAnExceptionIsNotWaitedFor) {
   simulated_messages both(options);
   messages = &both;
   both.receiver().on_message(1, [](message) { throw std::runtime_error("of the user's"); });
-  both.sender.send_message(1, {}, pattern(1));
+  both.sender.send(active_message{1}, pattern(1));
   both.settle();
   for (std::thread& each : others) each.join();
   EXPECT_EQ(reports, 1);
@@ -328,9 +329,9 @@ TEST(ActiveMessage, ThatNoHandlerSawGoesWithTheWorker) {
   simulated_messages both;
   both.receiver().on_message(1, [&](message) {});
   const std::vector<std::byte> big = pattern(1U << 20U);
-  both.sender.send_message(1, {}, pattern(3));
+  both.sender.send(active_message{1}, pattern(3));
   both.sender.send(9, pattern(100));
-  request send = both.sender.start_send_message(1, {}, big);
+  request send = both.sender.start_send(active_message{1}, big);
   both.network().advance(30us);
 }
 
@@ -354,7 +355,7 @@ TEST(ActiveMessage, ThatComesWhileTheWorkerEndsIsSeenByNobody) {
       }));
     }
     std::vector<request> sends;
-    for (endpoint& each : senders) sends.push_back(each.start_send_message(1, {}, bytes));
+    for (endpoint& each : senders) sends.push_back(each.start_send(active_message{1}, bytes));
     pair.network.advance(30us);
   }
   pair.network.advance(10ms);
@@ -369,7 +370,7 @@ TEST(ActiveMessage, BlockingReceiveInAHandlerWouldDeadlock) {
     came.receive(into, {}, ec);
   });
   const std::vector<std::byte> big = pattern(1U << 20U);
-  request send = both.sender.start_send_message(1, {}, big);
+  request send = both.sender.start_send(active_message{1}, big);
   both.settle();
   EXPECT_EQ(ec, errc::would_deadlock);
   EXPECT_EQ(both.outcome(send), errc::message_refused);
@@ -397,7 +398,7 @@ TEST(ActiveMessage, ThatMayLastIsKeptWithoutACopy) {
   both.receiver().on_message(3, [&](message came) { kept.push_back(std::move(came)); });
   const auto given_back = [&] { return both.pair.owner_process.count(call::am_data_release); };
   for (const std::size_t size : {0U, 1U, 2047U}) {
-    both.sender.send_message(3, {}, pattern(size, size), {.until = send_until::reusable});
+    both.sender.send(active_message{3}, pattern(size, size), {.until = send_until::reusable});
     both.settle();
     ASSERT_EQ(kept.size(), 1U);
     EXPECT_EQ(both.network().live().messages, 0U) << "a copy of " << size;
@@ -408,7 +409,7 @@ TEST(ActiveMessage, ThatMayLastIsKeptWithoutACopy) {
   }
   std::uint64_t released = 0;
   for (const std::size_t size : {2048U, 30000U, 60000U}) {
-    both.sender.send_message(3, {}, pattern(size, size), {.until = send_until::reusable});
+    both.sender.send(active_message{3}, pattern(size, size), {.until = send_until::reusable});
     both.settle();
     ASSERT_EQ(kept.size(), 1U);
     EXPECT_EQ(both.network().live().messages, 1U) << "it lies where UCX put it: " << size;

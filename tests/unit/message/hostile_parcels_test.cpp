@@ -145,7 +145,7 @@ TEST_F(LyingMessenger, RefusesOnlyWhatWasSent) {
   message_handlers handlers;
   handlers.on_refused = [&](message_info) { ++told; };
   connection_->set_message_handlers(std::move(handlers));
-  connection_->send_message(3, {}, pattern(10));
+  connection_->send(active_message{3}, pattern(10));
   for (const std::uint64_t number : {1U, 2U, 1000U}) {
     parcel refusal = of(parcel_code::refusal, number);
     refusal.kind = message_kind::active;
@@ -290,7 +290,7 @@ TEST_F(LyingMessenger, HugeMessageIsAskedForOnlyWhereItFits) {
   EXPECT_EQ(refusal.said.status, static_cast<int>(errc::message_truncated));
   announce(2, 7, ~std::uint64_t{0} - 5);
   buffer made;
-  request makes = connection_->start_receive(7, made, ~std::size_t{0});
+  request makes = connection_->start_receive(7, {made, ~std::size_t{0}});
   EXPECT_EQ(outcome(makes), errc::no_memory);
 }
 

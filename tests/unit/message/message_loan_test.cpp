@@ -132,7 +132,7 @@ TEST_F(MessageLoan, ActiveMessagesHaveTheirHeadersOnly) {
   for (const std::size_t length : {0U, 88U, 89U, 1000U}) {
     SCOPED_TRACE(length);
     const std::vector<std::byte> from = pattern(sent_size, length);
-    request send = both_.sender.start_send_message(3, pattern(length, 1), from);
+    request send = both_.sender.start_send(active_message{3, pattern(length, 1)}, from);
     EXPECT_FALSE(both_.outcome(send));
     EXPECT_EQ(header, pattern(length, 1));
     EXPECT_FALSE(both_.outcome(receive));

@@ -57,7 +57,7 @@ TEST(MessageMemory, ShortAtTheReceiverEndsTheConnection) {
     std::vector<std::byte> into(600'000);
     buffer made;
     request receive = both.receiver().start_receive(1, into);
-    request makes = both.receiver().start_receive(2, made, into.size());
+    request makes = both.receiver().start_receive(2, {made, into.size()});
     const std::vector<std::byte> small = pattern(3000);
     const std::vector<std::byte> big = pattern(into.size());
     begin();
@@ -66,8 +66,8 @@ TEST(MessageMemory, ShortAtTheReceiverEndsTheConnection) {
     sends.push_back(both.sender.start_send(2, big));
     sends.push_back(both.sender.start_send(7, small));
     sends.push_back(both.sender.start_send(8, big));
-    sends.push_back(both.sender.start_send_message(3, small, small));
-    sends.push_back(both.sender.start_send_message(4, {}, small));
+    sends.push_back(both.sender.start_send(active_message{3, small}, small));
+    sends.push_back(both.sender.start_send(active_message{4}, small));
     sends.push_back(both.sender.start_stream_send(small));
     both.settle(std::chrono::milliseconds(50));
     const bool any = was_short();
@@ -212,7 +212,7 @@ TEST(MessageMemory, BufferOfAnUnstartedSendIsTheCallers) {
       const callback_scope inside(true);
       current_shortage = {.left = point};
       try {
-        send = both.sender.start_send_message(3, header, std::move(owned));
+        send = both.sender.start_send(active_message{3, header}, std::move(owned));
       } catch (const std::bad_alloc&) {
         thrown = true;
       }

@@ -49,8 +49,8 @@ TEST(MessageParts, ArriveAsManyAndAsLongAsTheyWere) {
                               many}) {
     const content sent(lengths);
     message_parts received;
-    request receive = both.receiver().start_receive(1, received, 4U << 20U);
-    both.sender.send_parts(1, sent.parts);
+    request receive = both.receiver().start_receive(1, {received, 4U << 20U});
+    both.sender.send(1, payload::parts(sent.parts));
     ASSERT_FALSE(both.outcome(receive));
     EXPECT_TRUE(sent.is(received)) << lengths.size();
   }
@@ -61,14 +61,14 @@ TEST(MessageParts, AreReceivedOfOnePeerAndByHand) {
   const content sent({10, 20});
   endpoint back = both.back();
   message_parts received;
-  request receive = back.start_receive(1, received, 1000);
-  both.sender.send_parts(1, sent.parts);
+  request receive = back.start_receive(1, {received, 1000});
+  both.sender.send(1, payload::parts(sent.parts));
   ASSERT_FALSE(both.outcome(receive));
   EXPECT_TRUE(sent.is(received));
-  both.sender.send_parts(2, sent.parts);
+  both.sender.send(2, payload::parts(sent.parts));
   message taken = both.take(2);
   message_parts by_hand;
-  request second = taken.start_receive(by_hand, 1000);
+  request second = taken.start_receive({by_hand, 1000});
   ASSERT_FALSE(both.outcome(second));
   EXPECT_TRUE(sent.is(by_hand));
   const message_parts moved = std::move(by_hand);
@@ -79,8 +79,8 @@ TEST(MessageParts, MoreThanTheReceiverAllowsAreTruncated) {
   simulated_messages both;
   const content sent({100, 100});
   message_parts received;
-  request receive = both.receiver().start_receive(1, received, 223);
-  both.sender.send_parts(1, sent.parts);
+  request receive = both.receiver().start_receive(1, {received, 223});
+  both.sender.send(1, payload::parts(sent.parts));
   EXPECT_EQ(both.outcome(receive), errc::message_truncated);
   EXPECT_EQ(receive.received().length, 224U);  // eight for each, and eight for both
   EXPECT_TRUE(received.empty());
@@ -90,14 +90,14 @@ TEST(MessageParts, MessageThatIsNoneIsAnErrorAndTheConnectionLives) {
   simulated_messages both;
   message_parts received;
   for (const std::size_t size : {0U, 7U, 8U, 100U}) {
-    request receive = both.receiver().start_receive(1, received, 1000);
+    request receive = both.receiver().start_receive(1, {received, 1000});
     both.sender.send(1, pattern(size, 1));
     EXPECT_EQ(both.outcome(receive), errc::protocol_error) << size;
     EXPECT_TRUE(received.empty());
   }
   const content sent({5});
-  request receive = both.receiver().start_receive(1, received, 1000);
-  both.sender.send_parts(1, sent.parts);
+  request receive = both.receiver().start_receive(1, {received, 1000});
+  both.sender.send(1, payload::parts(sent.parts));
   EXPECT_FALSE(both.outcome(receive));
   EXPECT_TRUE(sent.is(received));
 }
@@ -106,10 +106,11 @@ TEST(MessageParts, CopiedOnesMayGoWhenTheCallReturns) {
   simulated_messages both;
   content sent({100, 1U << 20U});
   const content expected({100, 1U << 20U});
-  request send = both.sender.start_send_parts(1, sent.parts, {.memory = send_memory::copied});
+  request send =
+      both.sender.start_send(1, payload::parts(sent.parts), {.memory = send_memory::copied});
   for (auto& each : sent.memory) each.assign(each.size(), std::byte{});
   message_parts received;
-  request receive = both.receiver().start_receive(1, received, 4U << 20U);
+  request receive = both.receiver().start_receive(1, {received, 4U << 20U});
   ASSERT_FALSE(both.outcome(receive));
   ASSERT_FALSE(both.outcome(send));
   EXPECT_TRUE(expected.is(received));

@@ -281,7 +281,7 @@ TEST(MessageRoom, FullSendLeavesWaitersForABuffer) {
   buffer_pool pool({.size = 1U << 20U, .count = 1});
   std::optional<buffer> out = pool.take();
   buffer made;
-  request receive = pair.owner.start_receive(7, made, pool);
+  request receive = pair.owner.start_receive(7, {made, pool});
   sender.close(close_mode::abort);
   pair.network.advance(5s);
   EXPECT_FALSE(pair.owner.probe(7));

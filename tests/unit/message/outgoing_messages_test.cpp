@@ -32,7 +32,7 @@ TEST(ShortMessage, IsTheCallersAgainWhenTheCallReturns) {
   std::array<std::byte, 64> header = {};
   header.fill(std::byte{7});
   ASSERT_TRUE(both.sender.start_send(1, bytes).done());
-  ASSERT_TRUE(both.sender.start_send_message(2, header, bytes).done());
+  ASSERT_TRUE(both.sender.start_send(active_message{2, header}, bytes).done());
   ASSERT_TRUE(both.sender.start_stream_send(bytes).done());
   std::fill(bytes.begin(), bytes.end(), std::byte{0});
   header.fill(std::byte{0});
@@ -60,7 +60,7 @@ TEST(ShortMessage, KeepsItsHeaderAtEveryLength) {
         heard.assign(arrived.header().begin(), arrived.header().end());
         came.assign(arrived.data().begin(), arrived.data().end());
       });
-      request send = both.sender.start_send_message(9, said, bytes);
+      request send = both.sender.start_send(active_message{9, said}, bytes);
       both.settle();
       EXPECT_FALSE(both.outcome(send));
       EXPECT_EQ(heard, said) << header << " and " << size;

@@ -34,7 +34,7 @@ TEST(PooledReceive, TakesABufferWhenItsMessageIsThere) {
     pooled_receives both(2);
     const std::vector<std::byte> bytes = pattern(length);
     buffer made;
-    request receive = both.receiver().start_receive(7, made, both.pool);
+    request receive = both.receiver().start_receive(7, {made, both.pool});
     both.settle();
     EXPECT_EQ(both.pool.available(), 2U) << "one that waits for a message holds nothing";
     request send = both.sender.start_send(7, bytes);
@@ -56,7 +56,7 @@ TEST(PooledReceive, WaitsForABufferAndItsMessageWithIt) {
     std::optional<buffer> out = both.pool.take();
     const std::vector<std::byte> bytes = pattern(length);
     buffer made;
-    request receive = both.receiver().start_receive(7, made, both.pool);
+    request receive = both.receiver().start_receive(7, {made, both.pool});
     request send = both.sender.start_send(7, bytes, {.until = send_until::matched});
     both.settle(100ms);
     EXPECT_FALSE(receive.done());
@@ -79,7 +79,7 @@ TEST(PooledReceive, AlsoOfWhatCameBefore) {
     request send = both.sender.start_send(7, bytes);
     both.settle();
     buffer made;
-    request receive = both.back().start_receive(7, made, both.pool);
+    request receive = both.back().start_receive(7, {made, both.pool});
     both.settle();
     EXPECT_FALSE(receive.done());
     out.reset();
@@ -96,7 +96,7 @@ TEST(PooledReceive, BuffersGoToThoseWhoWaitInTurn) {
   std::vector<buffer> made(5);
   std::vector<request> receives;
   for (std::uint64_t i = 0; i < made.size(); ++i) {
-    receives.push_back(both.receiver().start_receive(tag_match::any(), made[i], both.pool));
+    receives.push_back(both.receiver().start_receive(tag_match::any(), {made[i], both.pool}));
     both.sender.send(i, bytes);
   }
   both.settle();
@@ -123,7 +123,7 @@ TEST(PooledReceive, KeepsTheOrderOfMessages) {
   std::optional<buffer> out = both.pool.take();
   const std::vector<std::byte> bytes = pattern(100);
   buffer made;
-  request receive = both.receiver().start_receive(tag_match::any(), made, both.pool);
+  request receive = both.receiver().start_receive(tag_match::any(), {made, both.pool});
   both.sender.send(1, bytes);
   both.settle();
   out.reset();  // laid aside; what comes now has to wait for its turn all the same
@@ -138,7 +138,7 @@ TEST(PooledReceive, MessageThatSomebodyElseTakesFreesTheBuffer) {
   std::optional<buffer> out = both.pool.take();
   const std::vector<std::byte> bytes = pattern(100);
   buffer made;
-  request receive = both.receiver().start_receive(tag_match::any(), made, both.pool);
+  request receive = both.receiver().start_receive(tag_match::any(), {made, both.pool});
   both.sender.send(1, bytes);
   both.take(1);
   out.reset();
@@ -156,13 +156,13 @@ TEST(PooledReceive, EndsAtItsDeadlineAndLeavesTheMessage) {
     std::optional<buffer> out = both.pool.take();
     const std::vector<std::byte> bytes = pattern(length);
     buffer made;
-    request receive = both.receiver().start_receive(7, made, both.pool, {.timeout = 20ms});
+    request receive = both.receiver().start_receive(7, {made, both.pool}, {.timeout = 20ms});
     request send = both.sender.start_send(7, bytes);
     EXPECT_EQ(both.outcome(receive), errc::timed_out);
     EXPECT_FALSE(made);
     out.reset();
     EXPECT_EQ(both.pool.available(), 1U);
-    request again = both.receiver().start_receive(7, made, both.pool);
+    request again = both.receiver().start_receive(7, {made, both.pool});
     EXPECT_FALSE(both.outcome(again));
     EXPECT_TRUE(holds_pattern(made.bytes()));
     EXPECT_FALSE(both.outcome(send));
@@ -175,8 +175,8 @@ TEST(PooledReceive, CanceledWithABufferLaidAsideGivesItOn) {
   const std::vector<std::byte> bytes = pattern(100);
   buffer first;
   buffer second;
-  request gives_up = both.receiver().start_receive(1, first, both.pool);
-  request waits = both.receiver().start_receive(2, second, both.pool);
+  request gives_up = both.receiver().start_receive(1, {first, both.pool});
+  request waits = both.receiver().start_receive(2, {second, both.pool});
   both.sender.send(1, bytes);
   both.sender.send(2, bytes);
   both.settle();
@@ -195,7 +195,7 @@ TEST(PooledReceive, LongerMessageThanTheBuffersIsTruncated) {
     const buffer out = pool.take();
     const std::vector<std::byte> bytes = pattern(length);
     buffer made;
-    request receive = both.receiver().start_receive(7, made, pool);
+    request receive = both.receiver().start_receive(7, {made, pool});
     request send = both.sender.start_send(7, bytes);
     EXPECT_EQ(both.outcome(receive), errc::message_truncated) << "no buffer is waited for";
     EXPECT_EQ(receive.received().length, length);
@@ -212,7 +212,7 @@ TEST(PooledReceive, WhatThePlaceHeldGoesHomeFirst) {
   const std::vector<std::byte> bytes = pattern(100);
   buffer made = both.pool.take();
   for (int i = 0; i < 3; ++i) {
-    request receive = both.receiver().start_receive(7, made, both.pool);
+    request receive = both.receiver().start_receive(7, {made, both.pool});
     both.sender.send(7, bytes);
     EXPECT_FALSE(both.outcome(receive));
     EXPECT_TRUE(holds_pattern(made.bytes()));
@@ -229,9 +229,9 @@ TEST(PooledReceive, OfAMessageInHandWaitsAsWell) {
     request receive;
     {
       message held = both.take(7);
-      receive = held.start_receive(made, both.pool);
+      receive = held.start_receive({made, both.pool});
       buffer other;
-      request twice = held.start_receive(other, both.pool);
+      request twice = held.start_receive({other, both.pool});
       EXPECT_EQ(both.outcome(twice), errc::invalid_argument);
     }  // and may die meanwhile
     both.settle();
@@ -251,10 +251,10 @@ TEST(PooledReceive, MessageInHandIsStillThereBehindTheDeadline) {
     request send = both.sender.start_send(7, bytes);
     message held = both.take(7);
     buffer made;
-    request receive = held.start_receive(made, both.pool, {.timeout = 20ms});
+    request receive = held.start_receive({made, both.pool}, {.timeout = 20ms});
     EXPECT_EQ(both.outcome(receive), errc::timed_out);
     out.reset();
-    receive = held.start_receive(made, both.pool);
+    receive = held.start_receive({made, both.pool});
     EXPECT_FALSE(both.outcome(receive));
     EXPECT_TRUE(holds_pattern(made.bytes()));
     EXPECT_FALSE(both.outcome(send));
@@ -267,7 +267,7 @@ TEST(PooledReceive, RefusesAMessageThatIsHeldNoMore) {
   const std::vector<std::byte> bytes = pattern(longest);
   request send = both.sender.start_send(7, bytes);
   buffer made;
-  request receive = both.take(7).start_receive(made, both.pool);
+  request receive = both.take(7).start_receive({made, both.pool});
   both.settle();
   EXPECT_FALSE(send.done());
   receive.cancel();
@@ -282,8 +282,8 @@ TEST(PooledReceive, LearnsOfMessagesThatWillNotCome) {
   buffer posted_made;
   buffer held_made;
   request held_send = both.sender.start_send(7, bytes);
-  request held = both.take(7).start_receive(held_made, both.pool);
-  request posted = both.receiver().start_receive(8, posted_made, both.pool);
+  request held = both.take(7).start_receive({held_made, both.pool});
+  request posted = both.receiver().start_receive(8, {posted_made, both.pool});
   request posted_send = both.sender.start_send(8, bytes);
   both.settle();
   held_send.cancel();
@@ -304,11 +304,11 @@ TEST(PooledReceive, LostConnectionEndsItWithoutMessage) {
   buffer announced_made;
   buffer posted_made;
   buffer held_made;
-  request announced = both.take(7).start_receive(announced_made, both.pool);
-  request posted = back.start_receive(8, posted_made, both.pool);
+  request announced = both.take(7).start_receive({announced_made, both.pool});
+  request posted = back.start_receive(8, {posted_made, both.pool});
   both.sender.send(8, pattern(100));
   both.sender.send(9, pattern(200));
-  request held = both.take(9).start_receive(held_made, both.pool);
+  request held = both.take(9).start_receive({held_made, both.pool});
   both.settle();
   both.sender.close(close_mode::abort);
   EXPECT_TRUE(both.outcome(announced));
@@ -334,8 +334,8 @@ TEST(PooledReceive, GetsTheLossOfItsMessageAndNotTheOneBehindIt) {
     std::vector<buffer> made(3);
     std::vector<request> receives;
     for (buffer& each : made) {
-      receives.push_back(of_the_worker ? both.receiver().start_receive(7, each, both.pool)
-                                       : back.start_receive(7, each, both.pool));
+      receives.push_back(of_the_worker ? both.receiver().start_receive(7, {each, both.pool})
+                                       : back.start_receive(7, {each, both.pool}));
     }
     both.settle();
     both.pair.reader_process.kill();
@@ -363,7 +363,7 @@ TEST(PooledReceive, NeedsNoBufferForALossThatBecomesTheFirst) {
   const request send = both.sender.start_send(7, bytes);
   both.settle();
   buffer made;
-  request receive = both.receiver().start_receive(7, made, both.pool);
+  request receive = both.receiver().start_receive(7, {made, both.pool});
   both.pair.reader_process.kill();
   both.settle(5s);
   EXPECT_FALSE(receive.done()) << "of a message that is here";
@@ -376,7 +376,7 @@ TEST(PooledReceive, WhoseMessageWentLeavesTheLine) {
   std::optional<buffer> out = both.pool.take();
   buffer made;
   std::vector<std::byte> plain(100);
-  request pooled = both.receiver().start_receive(7, made, both.pool);
+  request pooled = both.receiver().start_receive(7, {made, both.pool});
   request other = both.receiver().start_receive(7, plain);
   both.sender.send(7, pattern(100));
   EXPECT_FALSE(both.outcome(other));
@@ -418,14 +418,14 @@ TEST(PooledReceive, PoolMayGoBeforeAndMustNotBeEmptyHanded) {
   request receive;
   {
     buffer_pool pool({.size = 100, .count = 1});
-    receive = both.receiver().start_receive(7, made, pool);
+    receive = both.receiver().start_receive(7, {made, pool});
     const buffer_pool moved(std::move(pool));
     buffer kept(10);
-    request none = both.receiver().start_receive(7, kept, pool);
+    request none = both.receiver().start_receive(7, {kept, pool});
     EXPECT_EQ(both.outcome(none), errc::closed);
-    none = both.sender.start_receive(7, kept, pool);
+    none = both.sender.start_receive(7, {kept, pool});
     EXPECT_EQ(both.outcome(none), errc::closed);
-    none = message().start_receive(kept, pool);
+    none = message().start_receive({kept, pool});
     EXPECT_EQ(both.outcome(none), errc::closed);
     EXPECT_TRUE(kept);
   }
@@ -440,7 +440,7 @@ TEST(PooledReceive, UsersCodeOfAPoolRunsUnderNoLock) {
   pooled_receives both(1, options);
   buffer made;
   {
-    request receive = both.receiver().start_receive(7, made, both.pool);
+    request receive = both.receiver().start_receive(7, {made, both.pool});
     both.sender.send(7, pattern(10));
     EXPECT_FALSE(both.outcome(receive));
   }
@@ -475,7 +475,7 @@ TEST(PooledReceive, OnePoolHoldsBackAnyNumberOfSenders) {
   std::vector<buffer> made(10);
   std::vector<request> receives;
   for (buffer& each : made) {
-    receives.push_back(both.receiver().start_receive(tag_match::any(), each, pool));
+    receives.push_back(both.receiver().start_receive(tag_match::any(), {each, pool}));
   }
   both.settle(100ms);
   EXPECT_EQ(pool.available(), 0U);
@@ -487,7 +487,7 @@ TEST(PooledReceive, OnePoolHoldsBackAnyNumberOfSenders) {
       EXPECT_TRUE(holds_pattern(made[i].bytes()));
       ++received;
       made[i] = buffer();
-      receives[i] = both.receiver().start_receive(tag_match::any(), made[i], pool);
+      receives[i] = both.receiver().start_receive(tag_match::any(), {made[i], pool});
     }
   }
   for (request& each : sends) EXPECT_FALSE(both.outcome(each));

@@ -230,7 +230,7 @@ TEST(TaggedMessage, MakesMemoryOfItsLength) {
   simulated_messages both;
   for (const std::size_t size : {0U, 5U, 300000U}) {
     buffer made;
-    request receive = both.receiver().start_receive(4, made, 1U << 20U);
+    request receive = both.receiver().start_receive(4, {made, 1U << 20U});
     const std::vector<std::byte> bytes = pattern(size);
     both.sender.send(4, bytes);
     EXPECT_FALSE(both.outcome(receive));
@@ -238,7 +238,7 @@ TEST(TaggedMessage, MakesMemoryOfItsLength) {
     EXPECT_TRUE(holds_pattern(made.bytes()));
   }
   buffer made;
-  request receive = both.receiver().start_receive(4, made, 99);
+  request receive = both.receiver().start_receive(4, {made, 99});
   both.sender.send(4, pattern(100));
   EXPECT_EQ(both.outcome(receive), errc::message_truncated);
   EXPECT_FALSE(made);
@@ -547,7 +547,7 @@ TEST(TaggedMessage, NeedsActiveMessages) {
   EXPECT_EQ(one_sided.start_receive(1, one).error(), errc::feature_disabled);
   EXPECT_EQ(pair.reader.start_receive(1, one).error(), errc::feature_disabled);
   EXPECT_EQ(one_sided.start_stream_send(one).error(), errc::feature_disabled);
-  EXPECT_EQ(one_sided.start_send_message(1, {}, one).error(), errc::feature_disabled);
+  EXPECT_EQ(one_sided.start_send(active_message{1}, one).error(), errc::feature_disabled);
   try {
     one_sided.send(1, one);
     ADD_FAILURE();

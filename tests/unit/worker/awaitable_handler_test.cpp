@@ -118,7 +118,7 @@ TEST(AwaitableHandler, IsRunToItsEndByName) {
   connection.wait_connected();
   pair.reader.progress();
   const std::vector<std::byte> bytes(3);
-  connection.send_message(7, {}, bytes, {.until = send_until::matched});
+  connection.send(active_message{7}, bytes, {.until = send_until::matched});
   EXPECT_EQ(told, (std::vector<std::string>{"watched", "message of 3"}));
 }
 

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <variant>
+
+#include "ucx/buffer.hpp"
+#include "ucx/memory_resources.hpp"
+#include "ucx/message_parts.hpp"
+
+namespace ucx {
+
+class buffer_pool;
+class message;
+
+namespace detail {
+struct receive_place;
+
+/// Bytes in one piece: spans, vectors, arrays, and types that convert to a span.
+template <class From>
+concept writable_bytes = std::convertible_to<From, std::span<std::byte>>;
+
+/// A list of spans of bytes.
+template <class From>
+concept writable_spans =
+    !writable_bytes<From> && std::convertible_to<From, std::span<const std::span<std::byte>>>;
+}  // namespace detail
+
+/// The place for a message: memory of the caller's, or memory that is made when the length is
+/// known. It is a parameter of calls that receive, made at the call.
+///
+///     peer.receive(7, bytes);                    // one run of bytes
+///     peer.receive(7, scattered);                // several, filled one behind the other
+///     peer.receive(7, {made, max_size});         // a buffer, allocated for the message
+///     peer.receive(7, {made, pool});             // a buffer of a pool, taken for the message
+///     peer.receive(7, {parts, max_size});        // message_parts, as payload::parts sent them
+///     held.receive({made, resources, max_size}); // a buffer of the kind of the sender's memory
+///
+/// Any form but the last one goes with every receive of a message. `message` alone takes the last
+/// one: only of a message that the program holds is the kind known at the call. `endpoint` and
+/// `worker` refuse it with `not_supported`. `take()` the message first, or handle it.
+/// A message that is longer than its place is `message_truncated`. It is lost, and nothing is
+/// written.
+/// Lifetime: it owns nothing. The call that receives reads lists of spans. The bytes of spans, and
+/// `made`, must stay where they are, untouched, until the receive is done.
+/// Cost: it allocates nothing itself.
+class receive_target {
+ public:
+  /// Has no bytes: only an empty message fits.
+  receive_target() noexcept = default;
+  /// Fills one run of bytes.
+  template <detail::writable_bytes Bytes>
+  receive_target(Bytes&& into)  // NOLINT(google-explicit-constructor): they are one
+      : form_(std::in_place_type<run>, std::forward<Bytes>(into)) {}
+  /// Fills several runs of bytes, one behind the other.
+  template <detail::writable_spans Spans>
+  receive_target(Spans&& scattered)  // NOLINT(google-explicit-constructor): they are one
+      : form_(std::in_place_type<run_list>, std::forward<Spans>(scattered)) {}
+
+  /// Allocates `made` for the message: `max_size` bytes at most, because a peer tells the length.
+  /// The old memory of `made` goes then. It stays where the receive ends without a message.
+  /// Errors: also no_memory.
+  receive_target(buffer& made, std::size_t max_size) noexcept
+      : form_(sized_buffer{&made, max_size}) {}
+
+  /// Takes `made` from `pool` when the message is there. One pool may serve any number of receives.
+  /// Where all buffers are out, the message waits until one comes back. Meanwhile it keeps its
+  /// room, and in the end its sender waits. Waiting receives are served in turn, and before callers
+  /// of `take()`. The old memory of `made` goes at the call. The pool may go before the receive is
+  /// done.
+  /// Errors: message_truncated where the buffers of the pool are too small; timed_out also where no
+  /// buffer came back: the next receive then gets the message, or the program keeps the one that it
+  /// holds; closed (a pool that was moved from).
+  receive_target(buffer& made, buffer_pool& pool) noexcept : form_(pooled_buffer{&made, &pool}) {}
+
+  /// Allocates `made` for a message that was sent as parts. `max_size` counts eight more bytes for
+  /// each part, and eight for all of them.
+  /// Errors: also no_memory; protocol_error, where it was not sent as parts. The connection lives,
+  /// and `made` has no parts.
+  receive_target(message_parts& made, std::size_t max_size) noexcept
+      : form_(sized_parts{&made, max_size}) {}
+
+  /// Allocates `made` from the resource of `from` for the kind of the sender's memory
+  /// (`message_info::memory`), for a payload of up to `max_size` bytes. The call allocates. `made`
+  /// owns the memory from then on, whatever the outcome of the receive. A resource for a kind that
+  /// neither the processor nor the CUDA driver copies to (`rocm`, `other`) counts as missing.
+  /// Lifetime: the resource, until `made` has died; `from`, during the call.
+  /// Errors: also no_memory (the resource's std::bad_alloc), not_supported
+  /// (`missing_resource::strict`; a receive of `endpoint` or `worker`). With either nothing was
+  /// started, and the program keeps the message.
+  receive_target(buffer& made, const memory_resources& from, std::size_t max_size,
+                 missing_resource missing = missing_resource::fallback) noexcept
+      : form_(buffer_by_kind{&made, &from, max_size, missing}) {}
+
+ private:
+  friend class message;
+  friend struct detail::receive_place;
+
+  using run = std::span<std::byte>;
+  using run_list = std::span<const run>;
+  struct sized_buffer {
+    buffer* made;
+    std::size_t max_size;
+  };
+  struct pooled_buffer {
+    buffer* made;
+    buffer_pool* pool;
+  };
+  struct sized_parts {
+    message_parts* made;
+    std::size_t max_size;
+  };
+  struct buffer_by_kind {
+    buffer* made;
+    const memory_resources* from;
+    std::size_t max_size;
+    missing_resource missing;
+  };
+
+  std::variant<run, run_list, sized_buffer, pooled_buffer, sized_parts, buffer_by_kind> form_;
+};
+
+}  // namespace ucx
