@@ -23,15 +23,15 @@
 #include <ucx/memory_region.hpp>
 #include <ucx/memory_resources.hpp>
 #include <ucx/message.hpp>
-#include <ucx/progress_loop.hpp>
 #include <ucx/message_parts.hpp>
+#include <ucx/progress_loop.hpp>
 #include <ucx/remote_atomic.hpp>
 #include <ucx/remote_region.hpp>
 #include <ucx/request.hpp>
 #include <ucx/server.hpp>
 #include <ucx/socket_address.hpp>
-#include <ucx/url.hpp>
 #include <ucx/tag_match.hpp>
+#include <ucx/url.hpp>
 #include <ucx/wait.hpp>
 #include <ucx/worker.hpp>
 #include <utility>

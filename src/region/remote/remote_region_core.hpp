@@ -118,7 +118,7 @@ class remote_region_core final : public peer_region,
   remote_extent extent_;
   write_window window_;
   message_path by_message_{*this};  // the way of what its path declines
-  path_choice chosen_;  // with a better path, or none; never changed behind make()
+  path_choice chosen_;              // with a better path, or none; never changed behind make()
   transfer_path* path_ = &by_message_;
   std::function<void()> when_released_;
   bool closed_ = false;
