@@ -93,7 +93,7 @@ class stranger {
  public:
   explicit stranger(const url& where)
       : through_(where.server(), client()),
-        broker_(through_.worker(), where.host(), where.port()) {}
+        broker_(through_.worker(), {where.host(), where.port()}) {}
 
   void tell(const std::string& question) {
     broker_.send(active_message{0x7563'7869'706d'6500}, std::as_bytes(std::span(question)));
