@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the site, from the tutorial to the API's reference: MkDocs with the theme Material (PyPI), and Doxygen.
-# A dead link, or a warning of Doxygen's, fails it.
+# A dead link, a warning of Doxygen's, or a larger interface (check_public.py) fails it.
 #   docs/site.sh FOLDER DOXYFILE     the site is FOLDER/site/index.html; a browser searches it only where a server shows it
 set -euo pipefail
 folder=$(realpath "$1") doxyfile=$(realpath "$2")
@@ -13,9 +13,10 @@ if [ ! -x "$venv/bin/mkdocs" ]; then
   "$venv/bin/pip" install --quiet --only-binary :all: "mkdocs-material==$material"
 fi
 
-rm -rf "$folder/pages" "$folder/html"
+rm -rf "$folder/pages" "$folder/html" "$folder/xml"
 mkdir -p "$folder/pages/docs"
 doxygen "$doxyfile"
+docs/check_public.py "$folder/xml"
 cp docs/mkdocs.yml "$folder/"
 cp README.md CHANGELOG.md LICENSE "$folder/pages/"
 cp -r examples include "$folder/pages/"

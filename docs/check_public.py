@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Counts what the public headers declare. No count may grow: docs/public_counts.json holds what is allowed.
+
+  docs/check_public.py XML [--record]     XML: the folder that Doxygen writes; --record allows what is there now
+
+functions: public ones of namespace ucx with their overloads, constructors and operators; without destructors and deleted ones
+headers: files of include/ucx and include/ucx/experimental
+options: members of structures whose names end in _options
+Names that stay for one version, deprecated, are not counted: Doxygen does not see them.
+"""
+import argparse
+import json
+import pathlib
+import sys
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+RECORD = ROOT / "docs/public_counts.json"
+
+
+def members_of(folder):
+    """Returns each public member once, though a file and its namespace list it: kind, scope, name, arguments."""
+    members = {}
+    for path in folder.glob("*.xml"):
+        for scope in xml.etree.ElementTree.parse(path).getroot().iter("compounddef"):
+            for member in scope.iter("memberdef"):
+                if member.get("prot") == "public":
+                    arguments = (member.findtext("argsstring") or "").replace(" ", "")
+                    members[member.get("id")] = (member.get("kind"), scope.findtext("compoundname"), member.findtext("name"), arguments)
+    return members.values()
+
+
+def count(folder):
+    members = members_of(folder)
+    return {
+        "functions": sum(kind == "function" and not name.startswith("~") and "=delete" not in arguments
+                         for kind, _, name, arguments in members),
+        "headers": sum(len(list((ROOT / place).glob("*.hpp"))) for place in ("include/ucx", "include/ucx/experimental")),
+        "options": sum(kind == "variable" and scope.endswith("_options") for kind, scope, _, _ in members),
+    }
+
+
+def main():
+    reads = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    reads.add_argument("xml", type=pathlib.Path)
+    reads.add_argument("--record", action="store_true")
+    asked = reads.parse_args()
+    now = count(asked.xml)
+    if not now["functions"] or not now["options"]:
+        sys.exit(f"{asked.xml} has no members: no XML of Doxygen's, or none of these headers")
+    if asked.record:
+        RECORD.write_text(json.dumps(now, indent=2) + "\n")
+    allowed = json.loads(RECORD.read_text())
+    print("public: " + ", ".join(f"{kind} {number} of {allowed[kind]}" for kind, number in now.items()))
+    grown = [kind for kind in now if now[kind] > allowed[kind]]
+    if grown:
+        sys.exit(f"More {' and '.join(grown)} than are allowed. Merge, or say in the change why the interface grows, and --record it.")
+
+
+if __name__ == "__main__":
+    main()
