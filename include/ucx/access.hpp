@@ -8,7 +8,9 @@
 
 namespace ucx {
 
-/// The accesses that a region grants to peers: reads, writes, or both.
+/// The accesses that a region grants to peers: reads, writes, or both. A peer that breaks the rules
+/// is held to them only where `docs/how-to/security.md`, "Checks", names a check of the owner or of
+/// the system. RDMA hardware has none.
 enum class access : std::uint8_t { read = 1, write = 2, read_write = 3 };
 
 /// Returns whether `granted` includes everything in `wanted`.

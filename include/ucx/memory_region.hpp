@@ -45,6 +45,8 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
 
   /// Exposes the caller's memory for reading.
   /// Lifetime: `bytes`, until `close()` or the destructor returns.
+  /// Errors: as above; no_lockable_memory or io_error also for memory that the process can not
+  /// write, such as constants, over RDMA hardware (`docs/reference/regions.md`, "RDMA hardware").
   memory_region(const context& parent, std::span<const std::byte> bytes,
                 std::error_code& ec = throws);
 
@@ -109,8 +111,8 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
   /// Withdraws the region: later accesses by message fail at the peer with `errc::revoked`. Returns
   /// when no answer of this process reads the memory any more. A peer that does not take its answer
   /// within `heartbeat_timeout` is dropped. Inside a handler the call can not wait: peers of that
-  /// handler's worker that have not taken their answers yet are dropped at once. For accesses by
-  /// other ways see `docs/reference/regions.md`, "Withdrawal".
+  /// handler's worker that have not taken their answers yet are dropped at once. RDMA hardware may
+  /// go on serving peers. For it and other ways see `docs/reference/regions.md`, "Withdrawal".
   /// Threads: other threads may use the workers that serve it meanwhile. No handler of a worker
   /// that only one thread may use runs here.
   void close() noexcept;

@@ -40,7 +40,8 @@ struct server_options {
   /// choose. Empty: the server does not listen, and peers connect by worker address.
   std::string bind = "127.0.0.1:0";
   /// Allows an address that is not loopback. UCX's TCP transport has no access control: each
-  /// process that can connect can read and write this process (`docs/how-to/security.md`).
+  /// process that can connect can read and write this process. RDMA hardware lets peers read and
+  /// write published memory, whatever was granted (`docs/how-to/security.md`).
   bool insecure = false;
   /// UCX's transports, devices and configuration. Without named devices, UCX may use the interface
   /// of `bind` and, unless that is loopback, the machine's RDMA devices.
@@ -98,11 +99,12 @@ class UCXIO_EXPORT server {
   /// Lifetime: `bytes`, until the publication is gone.
   /// Errors: already_exists, bad_name (empty, not UTF-8, longer than 1024 bytes), closed,
   /// no_memory, no_lockable_memory, invalid_argument (also for memory that is not where it is
-  /// expected).
+  /// expected), and those of `memory_region`.
   publication publish(std::string_view name, std::span<std::byte> bytes, access granted,
                       const std::optional<memory_place>& expected = std::nullopt,
                       std::error_code& ec = throws);
-  /// Publishes the caller's memory for reading.
+  /// Publishes the caller's memory for reading. Over RDMA hardware the process has to be able to
+  /// write it, too (`memory_region`).
   /// Lifetime: `bytes`, until the publication is gone.
   publication publish(std::string_view name, std::span<const std::byte> bytes,
                       std::error_code& ec = throws);
