@@ -1,8 +1,8 @@
 #include "server/server_core.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <array>
+#include <chrono>
 #include <mutex>
 #include <new>
 #include <span>

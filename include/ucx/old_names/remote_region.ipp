@@ -1,5 +1,5 @@
-// Of ucx::remote_region, for one version: the forms whose error code does not come last, a count that
-// is not needed, and the two questions that `why_not` answers. Included within the class.
+// Of ucx::remote_region, for one version: the forms whose error code does not come last, a count
+// that is not needed, and the two questions that `why_not` answers. Included within the class.
 
 [[deprecated("the error code comes last")]] void read_at(std::uint64_t offset,
                                                          std::span<std::byte> into,
