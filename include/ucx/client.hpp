@@ -127,8 +127,8 @@ class UCXIO_EXPORT client {
   /// made: a server that was started again is found. If the server ends afterwards, a call fails
   /// with connection_reset, and a change may have been made.
   /// Errors: those of the constructor; forked_child.
-  /// Cost: a round trip, unless the server has answered within 10 ms. A server that is silent costs
-  /// `heartbeat_timeout`, and then the time that connecting takes.
+  /// Cost: a round trip, unless the server has answered within 10 ms, or inside a handler. A server
+  /// that is silent costs `heartbeat_timeout`, and then the time that connecting takes.
   static client shared(const url& server, std::error_code& ec = throws);
   /// Sets how long shared clients linger, so that a later user finds a connection. The default is
   /// 10 s, or the number of seconds in `UCXIO_LINGER`. At most 16 clients linger; the one that has

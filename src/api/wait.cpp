@@ -51,10 +51,10 @@ bool wait_until(std::span<const request> requests, time_point until, Condition c
   for (const request& each : requests) {
     if (detail::worker_core* const worker = awaited(each)) all.add(worker->shared_from_this());
   }
-  for (;;) {
+  for (bool has_driven = false;; has_driven = true) {
     all.look();
     if (condition()) return true;
-    if (api.now() >= until) return false;
+    if (has_driven && api.now() >= until) return false;
     if (!all.progress()) all.rest(until);
   }
 }

@@ -67,11 +67,13 @@ std::shared_ptr<client_slot> slot_of(const url& server) {
   return found;
 }
 
-/// Returns the client of `server` that lingers and is not lost; else connects.
-result<std::shared_ptr<client_core>> take_or_connect(const url& server) {
+/// Returns the client of `server` that lingers and is not lost; else connects. `lost` gets one that
+/// is lost: its end may call handlers, and so waits until the slot is free.
+result<std::shared_ptr<client_core>> take_or_connect(const url& server,
+                                                     std::shared_ptr<client_core>& lost) {
   std::shared_ptr<client_core> found = the_cache().lingering.take(server);
-  if (found) found->worker().progress();  // nobody has looked at it since
-  if (found && found->status()) found.reset();
+  if (found) found->look();  // it had no round since
+  if (found && found->status()) lost = std::move(found);
   if (!found) {
     auto made = client_connector(client_options()).connect(server);
     if (!made) return made;
@@ -90,7 +92,8 @@ result<std::shared_ptr<client_core>> shared_client(const url& server) {
     return failure{errc::bad_configuration, complaint};
   }
   const url where = server.server();
-  return slot_of(where)->get([&where] { return take_or_connect(where); });
+  std::shared_ptr<client_core> lost;
+  return slot_of(where)->get([&] { return take_or_connect(where, lost); });
 }
 
 result<std::shared_ptr<client_core>> heard_client(const url& server) {

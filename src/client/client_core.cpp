@@ -34,6 +34,8 @@ result<std::shared_ptr<client_core>> client_core::greet(ucx::worker&& driver, en
   return made;
 }
 
+void client_core::look() noexcept { core_access::core(worker_)->look(); }
+
 std::shared_ptr<endpoint_core> client_core::connection() const noexcept {
   return core_access::core(*endpoint_);
 }

@@ -46,6 +46,9 @@ class client_core {
   std::error_code status() const noexcept { return questions_.status(); }
   /// See client_questions.
   result<void> hear() { return questions_.hear(); }
+  /// Takes notice of what its worker has not looked at for long, as of a lost connection. Calls no
+  /// handler.
+  void look() noexcept;
   std::vector<std::string> transports() const { return endpoint_->transports(); }
   client_statistics statistics() const noexcept;
   ucx::worker& worker() noexcept { return worker_; }

@@ -79,7 +79,7 @@ class client_questions {
   clock::time_point deadline_after(const io_options& options);
   clock::time_point now() const noexcept;
   /// Asks the server for a sign of life, unless it has answered a moment ago, and waits for it
-  /// until the connection counts as dead. Inside a handler it returns at once.
+  /// until the connection counts as dead. Inside a handler, of any worker, it returns at once.
   /// Errors: why the connection was lost; timed_out.
   result<void> hear();
   /// Returns why nothing can be asked; no error while it can.

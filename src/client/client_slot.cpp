@@ -24,10 +24,13 @@ class counted {
 result<std::shared_ptr<client_core>> client_slot::get(const connector& connect) {
   const std::uint64_t before = ended_.load(std::memory_order_acquire);
   const counted asking(asking_);
+  std::shared_ptr<client_core> known;  // if it is lost, it goes behind the lock
   const std::lock_guard guard(connecting_);
-  if (std::shared_ptr<client_core> client = client_.lock()) {
-    client->worker().progress();  // nobody may have looked at it for long
-    if (!client->status()) return client;
+  known = client_.lock();
+  if (known) {
+    // It may have had no round for long. Handlers may call this function, so none is called here.
+    known->look();
+    if (!known->status()) return known;
   }
   if (ended_.load(std::memory_order_relaxed) != before && failure_) return *failure_;
   auto client = connect();

@@ -288,6 +288,24 @@ bool worker_core::progress() {
   return round();
 }
 
+bool worker_core::look() noexcept {
+  if (driven_elsewhere() || is_forked_child()) return false;
+  bool active = false;
+  {
+    const worker_round scope(*this);
+    const std::lock_guard guard(lock_);
+    active = progress_ucx() > 0;
+    try {
+      active = run_work() || active;
+    } catch (const std::bad_alloc&) {  // a round does what is left
+    }
+  }
+  if (!active) return false;
+  signal();  // the thread that drives may sleep, and has handlers to call
+  wake_waiters();
+  return true;
+}
+
 bool worker_core::has_work() const noexcept {
   return work_.has_any() || handlers_.ready() || calls_.wants_round() || agenda_.copies;
 }

@@ -103,6 +103,10 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   /// One round, unless the worker's own thread makes them: under the lock UCX, then what UCX's
   /// callbacks left to do, then the clock; and without the lock the handlers that are due.
   bool progress();
+  /// One round without users' handlers, and without the clock: under the lock UCX, and what this
+  /// leaves to do. The thread that drives the worker calls the handlers. Returns whether something
+  /// happened.
+  bool look() noexcept;
   /// One round on behalf of somebody who waits; `idle` counts rounds that found nothing, and
   /// decides between spinning, yielding and sleeping (until `until` at most). Where another thread
   /// drives, sleeps until something has happened since `wakes()` was `seen`; where all that counts
@@ -112,9 +116,11 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   /// Who of those that wait drives it, and how the others sleep.
   progress_leadership& leadership() noexcept { return leadership_; }
   std::uint32_t wakes() const noexcept { return leadership_.wakes(); }
-  /// Waits until `waited` is done, or `until` has passed; returns whether it is done.
+  /// Waits until `waited` is done, or `until` has passed; returns whether it is done. Makes one
+  /// round at least: a loop of waits without time drives the worker, too.
   bool wait(const operation& waited, clock::time_point until);
   /// Waits until `condition()` (called under the lock) holds, or `until`; returns whether it holds.
+  /// Makes one round at least.
   template <class Condition>
   bool wait_until(clock::time_point until, Condition condition);
 
@@ -284,13 +290,13 @@ bool worker_core::wait_until(clock::time_point until, Condition condition) {
   idle_rounds idle;
   const std::shared_ptr<worker_core> kept = weak_from_this().lock();  // a handler may drop it
   progress_leader leader(*this);
-  for (;;) {
+  for (bool has_driven = false;; has_driven = true) {
     const std::uint32_t seen = wakes();
     {
       const std::lock_guard guard(lock_);
       if (condition()) return true;
     }
-    if (api().now() >= until || is_forked_child()) return false;
+    if ((has_driven && api().now() >= until) || is_forked_child()) return false;
     progress_or_rest(idle, until, leader, seen);
   }
 }

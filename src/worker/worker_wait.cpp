@@ -32,10 +32,11 @@ bool worker_core::wait(const operation& waited, clock::time_point until) {
   idle_rounds idle;
   const std::shared_ptr<worker_core> kept = weak_from_this().lock();  // a handler may drop it
   progress_leader leader(*this);
-  for (;;) {
+  for (bool has_driven = false;; has_driven = true) {
     const std::uint32_t seen = wakes();
     if (waited.done()) return true;
-    if (until != clock::time_point::max() && api().now() >= until) return waited.done();
+    if (has_driven && until != clock::time_point::max() && api().now() >= until)
+      return waited.done();
     progress_or_rest(idle, until, leader, seen, &waited);
   }
 }
@@ -122,19 +123,10 @@ void worker_core::begin_drain(counted_region& region) noexcept {
 bool worker_core::drain(counted_region& region, idle_rounds& idle) noexcept {
   const bool ours = thread_ == nullptr && !is_shared();
   const std::uint32_t seen = wakes();
+  // Users' handlers belong to the thread that uses the worker, which may be another one.
+  if (ours) look();
   {
     const std::lock_guard guard(lock_);
-    if (ours) {
-      // Users' handlers belong to the thread that uses the worker, which may be another one, and
-      // may sleep: it is left everything that only it may do.
-      const worker_round scope(*this);
-      bool active = progress_ucx() > 0;
-      try {
-        active = run_work() || active;
-      } catch (const std::bad_alloc&) {  // what is left is done later
-      }
-      if (active) signal();
-    }
     if (!parts_->answering(region)) return false;
   }
   if (ours) {

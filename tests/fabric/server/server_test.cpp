@@ -269,6 +269,27 @@ TEST(SharedClient, IsOneForAServer) {
   EXPECT_EQ(served.statistics().clients_served, 1U);
 }
 
+// Handing it out looks at its connection, and calls no handler meanwhile: one that asks for the
+// client, too, would wait for itself.
+TEST(SharedClient, IsHandedOutInAHandlerOfItsWorkerMeanwhile) {
+  server served;
+  const url where(served.url());
+  client first = client::shared(where);
+  std::uint64_t requests = 0;
+  first.worker().post([&] {
+    const client inside = client::shared(where);
+    requests = inside.statistics().requests;
+  });
+  first.list();
+  EXPECT_GT(requests, 0U) << "it is the same client";
+  requests = 0;
+  first.worker().post([&] { requests = client::shared(where).statistics().requests; });
+  const client second = client::shared(where);
+  EXPECT_EQ(requests, 0U);
+  first.worker().progress();
+  EXPECT_EQ(requests, second.statistics().requests);
+}
+
 TEST(SharedClient, ConnectsAnewWhenItsServerIsAnother) {
   std::string where;
   std::vector<std::byte> memory(10);

@@ -84,5 +84,20 @@ TEST_F(HeardServer, IsNotWaitedForInAHandler) {
   served_.process.resume();
 }
 
+// Whoever waits in a handler keeps that worker from its rounds.
+TEST_F(HeardServer, IsNotWaitedForInAHandlerOfAnotherWorker) {
+  served_.network.advance(1min);
+  served_.process.stop();
+  const std::uint64_t before = sent();
+  bool heard = false;
+  served_.made->worker().post([&] { heard = static_cast<bool>(core().hear()); });
+  const auto begin = served_.network.now();
+  served_.made->worker().progress();
+  EXPECT_TRUE(heard);
+  EXPECT_EQ(sent(), before);
+  EXPECT_LT(served_.network.now() - begin, 1s);
+  served_.process.resume();
+}
+
 }  // namespace
 }  // namespace ucx::test

@@ -58,6 +58,16 @@ TEST(Timer, WaitForItRunsOut) {
   EXPECT_TRUE(every.wait_for(0ms));
 }
 
+// Else a loop that polls would never end.
+TEST(Timer, WaitsWithoutTimeDriveItToo) {
+  simulated_pair pair;
+  int called = 0;
+  scheduled_call timer = pair.reader.call_after(100ms, [&] { ++called; });
+  pair.network.advance(101ms);
+  EXPECT_TRUE(timer.wait_for(0ms));
+  EXPECT_EQ(called, 1);
+}
+
 // Else a loop that asks how long it may sleep does not sleep, and is not called either.
 TEST(Timer, IsCalledInTheRoundBehindADeadlineThatHasCome) {
   simulated_pair pair;
