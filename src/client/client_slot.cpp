@@ -26,7 +26,7 @@ result<std::shared_ptr<client_core>> client_slot::get(const connector& connect) 
   const counted asking(asking_);
   const std::lock_guard guard(connecting_);
   if (std::shared_ptr<client_core> client = client_.lock()) {
-    client->worker().progress();  // nobody may have looked at it for long
+    client->worker().progress();  // it may not have been driven for long
     if (!client->status()) return client;
   }
   if (ended_.load(std::memory_order_relaxed) != before && failure_) return *failure_;
