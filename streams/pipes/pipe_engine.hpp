@@ -62,7 +62,7 @@ class pipe_engine {
   bool closed = false;
   std::error_code write_error;  // of the last write that failed
   std::string write_text;
-  std::error_code output_result;  // how closing it has ended
+  std::error_code output_result;  // of closing it
   std::uint64_t due = 0;          // offered by the program, where writes were cut short
   std::vector<char> restored;     // bytes that a failed read had read
   char last = 0;                  // the byte before the get area
