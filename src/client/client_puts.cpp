@@ -96,8 +96,8 @@ class client_puts::taken_room {
   bool taken_ = false;
 };
 
-/// Files with bad names are told so one by one: a server ends a connection that sends such a name.
-/// A device's memory goes as other files do.
+/// A file with a bad name goes by itself, and is refused on this side: a server ends a connection
+/// that sends such a name. A device's memory goes as other files do.
 bool client_puts::can_be_put(const short_file& file) const {
   const std::size_t room = questions_.room() - client_questions::overhead_of_each;
   return questions_.server().knows(control_feature::contents) &&

@@ -61,8 +61,8 @@ class byte_source {
   /// Returns whether `recover()` may do something.
   virtual bool recovers() const noexcept { return false; }
   /// Has a source that is lost (`status()`) again, at any price of time that it was given. Returns
-  /// false where the source is not lost. Then the caller may begin anew: nothing that was started,
-  /// or viewed, is of use. Throws why it can not be had.
+  /// false where the source is not lost. After true the caller may begin anew: nothing that was
+  /// started, or viewed, is of use. Throws why it can not be had.
   /// REQUIRES: nothing that was written is unconfirmed.
   virtual bool recover() { return false; }
   /// From here on `recover()` tries for a moment only: the program did not ask for what is done
