@@ -55,7 +55,7 @@ buffer_pool& buffer_pool::operator=(buffer_pool&& other) noexcept {
   core_ = std::move(other.core_);
   return *this;
 }
-// What is left of the pool, while buffers are out, has nobody to tell of them.
+// Drops the handler: buffers that are still out do not call it when they come back.
 buffer_pool::~buffer_pool() {
   if (core_ && !detail::leave_to_parent(core_)) core_->when_available({});
 }

@@ -15,7 +15,7 @@ using detail::core_access;
 
 namespace {
 
-/// Behind this the manager may be gone, by one of its own handlers.
+/// A handler of the manager may destroy the manager before this returns.
 detail::result<std::shared_ptr<detail::endpoint_core>> active(
     const std::shared_ptr<connection_manager_core>& core, std::string_view name,
     const io_options& options) {

@@ -48,7 +48,7 @@ std::string with_words(std::string doing, const std::string& words) {
   return words.empty() ? std::move(doing) : std::move(doing) + " (" + words + ")";
 }
 
-/// Of a connection that was not made, where nobody may have said why yet. A peer may give the same
+/// For a connection that was not made, whose error may have no words yet. A peer may give the same
 /// error as its reason, and says so itself.
 failure not_made(std::error_code why, std::string doing, std::string words = {}) {
   if (words.empty() && why == errc::feature_disabled) words = detail::words_about_terms(why);

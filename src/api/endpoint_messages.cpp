@@ -121,7 +121,7 @@ class handler_room {
   worker_core* worker_;
 };
 
-/// Tells the outcome of `send`, which nobody has a request of, with a key.
+/// Tells the outcome of `send`, which has no request, with a key.
 void tell(detail::send_operation& send, std::uint64_t key, handler_room& room) noexcept {
   room.taken();
   send.tell(key);

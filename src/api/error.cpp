@@ -8,7 +8,7 @@
 namespace ucx {
 namespace {
 
-/// What is known about one value: the text, and the portable condition that says the same.
+/// The text of one value, and the portable condition that says the same.
 struct meaning {
   errc value;
   const char* text;

@@ -9,8 +9,8 @@
 namespace ucx {
 namespace {
 
-/// Where memory is of which no driver tells: what the processor can read is the host's, or treated
-/// as that; the rest nobody touches.
+/// The place of memory that no driver tells of. Memory that the processor can read counts as the
+/// host's; the rest is never touched.
 memory_place seen_by_the_processor(const void* address) noexcept {
   return detail::is_in_reach(address) ? memory_place() : memory_place{memory_kind::other, -1};
 }

@@ -26,7 +26,7 @@
 namespace ucx {
 namespace {
 
-/// Returns the resource for what comes from memory of `kind`, or nobody.
+/// Returns the resource for what comes from memory of `kind`, or null.
 std::pmr::memory_resource* resource_for(const memory_resources& from, memory_kind kind,
                                         missing_resource missing) {
   const bool is_reached = kind == memory_kind::host || detail::is_copied_by_driver(kind);

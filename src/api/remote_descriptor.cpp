@@ -30,7 +30,7 @@ std::string_view name_of(access granted) noexcept {
   return "read_write";
 }
 
-/// What the system may call a process.
+/// The largest number that the system gives a process.
 constexpr std::uint64_t most_processes = std::numeric_limits<std::int32_t>::max();
 
 bool is_access(std::uint8_t value) noexcept { return value >= 1 && value <= 3; }

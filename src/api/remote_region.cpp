@@ -33,7 +33,7 @@ result<region_pointer> open(const endpoint& connection, const remote_descriptor&
                  "opening a region over a connection that was moved from, or not made"};
 }
 
-/// What the error text of a call that ended before anything was sent begins with.
+/// Begins the error text of a call that ended before anything was sent.
 std::string attempt(const char* what, std::size_t length, std::uint64_t offset,
                     const remote_region& region) {
   return std::string(what) + std::to_string(length) + " bytes at offset " + std::to_string(offset) +
@@ -132,7 +132,7 @@ void remote_region::make_books() {
   posted_ = std::make_shared<detail::posted_operations>();
 }
 
-/// Ends what was posted through this handle: nobody could wait for it any more.
+/// Ends what was posted through this handle: no caller could wait for it any more.
 void remote_region::drop_posted() noexcept {
   if (!core_ || !posted_) return;
   const std::shared_ptr<detail::posted_operations> kept = posted_;

@@ -20,7 +20,7 @@ constexpr std::string_view scheme = "ucx:";
 constexpr std::string_view file_scheme = "ucx+file:";
 constexpr std::size_t longest_host = 255;
 
-/// RFC 3986's unreserved characters, and those of its others that a path may have as they are.
+/// RFC 3986's unreserved characters, and the others that a path may have as they are.
 bool stands_for_itself(char c) noexcept {
   constexpr std::string_view others = "-._~!$&'()*+,;=:@/";
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -76,9 +76,8 @@ bool is_ipv6_host(std::string_view host) noexcept {
          });
 }
 
-/// The case of a host means nothing (RFC 3986, 6.2.2.1), but that of an IPv6 address's zone does:
-/// behind
-/// "%" stands the name of an interface.
+/// The case of a host means nothing (RFC 3986, 6.2.2.1), but that of an IPv6 address's zone does.
+/// The zone, behind "%", is the name of an interface.
 std::string lower_case(std::string_view host) {
   std::string made(host);
   const auto zone = std::find(made.begin(), made.end(), '%');
@@ -88,7 +87,7 @@ std::string lower_case(std::string_view host) {
   return made;
 }
 
-/// What an error text begins with: the URL, as far as it is fit to be shown.
+/// Begins an error text: the URL, as far as it is fit to be shown.
 std::string quoted(std::string_view text) {
   constexpr std::size_t shown = 200;
   std::string made = "the URL \"";
@@ -105,7 +104,7 @@ bool has_scheme(std::string_view text, std::string_view wanted) noexcept {
          });
 }
 
-/// What is wrong with the text behind the host, or behind "//"; empty where nothing is.
+/// Returns the fault of the text behind the host, or behind "//"; empty where there is none.
 std::string complaint_about_encoding(std::string_view path) {
   if (path.find_first_of("?#") != std::string_view::npos) {
     return "\"?\" and \"#\" have no meaning here; in a name they are %3F and %23";

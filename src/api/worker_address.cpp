@@ -13,7 +13,7 @@ using detail::result;
 
 constexpr std::size_t longest = detail::longest_worker_address;
 
-// What is in the bytes that `encode()` made.
+// Reads the bytes that `encode()` made.
 result<worker_address> decoded(std::span<const std::byte> wire) {
   const detail::envelope opened(wire, detail::worker_address_letters);
   if (opened.outcome() == detail::envelope::verdict::intact && opened.body().size() <= longest) {
@@ -36,7 +36,7 @@ int value_of_digit(char digit) noexcept {
   return -1;
 }
 
-// What `text` says in hexadecimal; nothing if it is not hexadecimal.
+// Returns the bytes that `text` gives in hexadecimal; nothing if it is not hexadecimal.
 std::vector<std::byte> bytes_of(std::string_view text) {
   if (text.size() % 2 != 0) return {};
   std::vector<std::byte> bytes;

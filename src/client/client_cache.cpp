@@ -28,8 +28,8 @@ struct cache {
   lingering_clients lingering;
 };
 
-/// Returns the process's. Never destroyed: static objects may hold streams. A child of fork() makes
-/// one of its own, as a thread that is not there may have the locks of its parent's.
+/// Returns the process's cache. It is never destroyed: static objects may hold streams. A child of
+/// fork() makes a new one, as a thread that is not there may have the locks of the parent's.
 cache& the_cache() {
   static std::atomic<cache*> latest{nullptr};
   for (;;) {
@@ -42,20 +42,21 @@ cache& the_cache() {
   }
 }
 
-/// Made by the first who asks for a client: destroyed before what was made before that, streams of
-/// static objects for one, and before UCX ends. What is closed later does not linger.
+/// Made by the first call that asks for a client. It is destroyed before what was made earlier,
+/// streams of static objects for one, and before UCX ends. Clients that are closed later do not
+/// linger.
 struct ends_at_exit {
   ~ends_at_exit() {
     if (!is_forked_child()) the_cache().lingering.end();
   }
 };
 
-/// A child of fork() that finds no connection makes its own: those that nobody uses are in its way.
+/// A child of fork() that finds no connection makes one: clients without users are in its way.
 void clear_before_fork() {
   if (!is_forked_child()) the_cache().lingering.clear();
 }
 
-/// Returns the server's slot, and drops those that nobody uses.
+/// Returns the server's slot, and drops those without users.
 std::shared_ptr<client_slot> slot_of(const url& server) {
   cache& all = the_cache();
   const std::lock_guard guard(all.mutex);

@@ -26,7 +26,7 @@ class client_connector {
   /// Each connects, and returns when the server has answered.
   result<std::shared_ptr<client_core>> connect(const url& server) const;
   result<std::shared_ptr<client_core>> connect(const worker_address& server) const;
-  /// The same on `parent`, which counts instead of the options' context.
+  /// Likewise on `parent`, which counts instead of the options' context.
   result<std::shared_ptr<client_core>> connect(context parent, const socket_address& server) const;
   result<std::shared_ptr<client_core>> connect(context parent, const worker_address& server) const;
 

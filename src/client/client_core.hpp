@@ -55,8 +55,8 @@ class client_core {
   /// Returns what may outlive the client.
   std::shared_ptr<endpoint_core> connection() const noexcept;
   void close() noexcept;
-  /// Says goodbye and closes the connection, waiting for nobody, unless something else needs it.
-  /// REQUIRES: nobody uses this any more.
+  /// Says goodbye and closes the connection without waiting, unless something else needs it.
+  /// REQUIRES: this has no other user.
   void leave_at_once() noexcept;
 
  private:

@@ -17,8 +17,8 @@ namespace {
 /// Files of a page each fit one answer together.
 constexpr std::size_t names_of_one_question = 12;
 
-/// A store may let a client have few files open (a quarter of its process's limit, unless told
-/// otherwise), and several threads may be at this.
+/// A store may let a client have few files open: a quarter of the process's limit, unless told
+/// otherwise. Several threads may be at this.
 constexpr std::size_t most_open = 12;
 
 }  // namespace
@@ -46,7 +46,7 @@ std::vector<fetched_name> client_fetches::fetch_each(std::span<const std::string
   return all;
 }
 
-/// What does not come with the answers is opened and read.
+/// Opens and reads what does not come with the answers.
 void client_fetches::fetch_some(std::span<const std::string> names, std::size_t most,
                                 const io_options& options, std::span<fetched_name> all) {
   std::vector<std::size_t> wanted;

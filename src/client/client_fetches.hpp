@@ -16,7 +16,7 @@ class client_questions;
 class client_regions;
 
 /// Fetches what the server has at hand with its answers; opens and reads what it has not. A part of
-/// its client; safe from any thread.
+/// a client; safe from any thread.
 class client_fetches {
  public:
   client_fetches(client_questions& questions, client_regions& regions) noexcept

@@ -82,7 +82,7 @@ result<std::shared_ptr<remote_region_core>> client_files::flushed(remote_region&
   return core;
 }
 
-/// What was withdrawn is not known to the server any more; that it was is told before.
+/// The server does not know a withdrawn region any more; it has told of the withdrawal before.
 failure client_files::of_region(failure why, const remote_region_core& asked_about) const {
   const std::lock_guard guard(questions_.worker().lock());
   const std::error_code gone = asked_about.status();

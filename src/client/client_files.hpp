@@ -1,4 +1,4 @@
-// What a client asks about files: those of its server's stores, and those that it has open.
+// A client's requests about files: those of the server's stores, and those that it has open.
 #pragma once
 
 #include <chrono>
@@ -21,8 +21,8 @@ class client_questions;
 class client_regions;
 class remote_region_core;
 
-/// Makes, names, measures, hashes and changes files; see ucx::client. A part of its client; safe
-/// from any thread.
+/// Makes, names, measures, hashes and changes files; see ucx::client. A part of a client; safe from
+/// any thread.
 class client_files {
  public:
   client_files(client_questions& questions, client_regions& regions) noexcept

@@ -23,8 +23,8 @@ list_body entries_of(std::string_view directory) {
   return page;
 }
 
-/// Returns whether `listed` can follow what was asked for: a page that does not go on would be
-/// asked for again and again, and whoever lists a directory believes that nothing else is named.
+/// Returns whether `listed` can follow what was asked for. A page that does not go on would be
+/// asked for again and again. A caller that lists a directory relies on getting names in it alone.
 bool continues(const list_body& asked, const listed_body& listed) {
   if (listed.more && listed.entries.empty()) return false;
   const std::string* before = &asked.after;

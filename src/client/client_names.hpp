@@ -1,4 +1,4 @@
-// What a client asks about the names that its server has.
+// A client's requests about the names that the server has.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ namespace ucx::detail {
 
 class client_questions;
 
-/// Lists names, and describes one, without opening anything. A part of its client; safe from any
+/// Lists names, and describes one, without opening anything. A part of a client; safe from any
 /// thread.
 class client_names {
  public:
@@ -36,8 +36,8 @@ class client_names {
   result<bool> exists(std::string_view name, const io_options& options);
 
  private:
-  /// Gives `visit` every entry that `page` asks for, page by page, each of which has to be there
-  /// when `deadline` says; returns how many names are not served.
+  /// Gives `visit` every entry that `page` asks for, page by page; returns how many names are not
+  /// served. Each page has to be there when `deadline` says.
   result<std::uint64_t> list_pages(list_body page, const entry_visitor& visit,
                                    const std::function<clock::time_point()>& deadline,
                                    const std::string& doing);

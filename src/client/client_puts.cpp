@@ -20,8 +20,8 @@ namespace {
 constexpr std::size_t most_bytes_at_once = std::size_t{2} << 20U;
 constexpr std::size_t most_files_at_once = 256;
 
-/// The threads of a client share this: a server of several workers blames for 16 MiB of questions,
-/// of which each takes 4 KiB by itself, and takes 1024 files of one client at a time.
+/// The threads of a client share this. A server of several workers blames a peer for 16 MiB of
+/// questions, of which each takes 4 KiB by itself. It takes 1024 files of one client at a time.
 constexpr std::size_t most_bytes_of_all = std::size_t{8} << 20U;
 constexpr std::size_t most_files_of_all = 1024;
 
@@ -59,7 +59,7 @@ void client_puts::count_failures(std::span<const std::error_code> outcomes) noex
   questions_.count_failures(static_cast<std::uint64_t>(failures));
 }
 
-/// What some short files take, as long as they are on their way: other threads wait for it.
+/// Room for some short files, as long as they are on their way: other threads wait for it.
 class client_puts::taken_room {
  public:
   taken_room(client_puts& of, std::size_t bytes, std::size_t files, clock::time_point deadline)
@@ -76,7 +76,7 @@ class client_puts::taken_room {
   }
   taken_room(const taken_room&) = delete;
   taken_room& operator=(const taken_room&) = delete;
-  /// Returns whether they may go; whoever asks inside a handler is told otherwise.
+  /// Returns whether they may go. True inside a handler, where the question itself is refused.
   explicit operator bool() const noexcept {
     return taken_ || is_forked_child() || worker_.in_handler();
   }
@@ -96,8 +96,8 @@ class client_puts::taken_room {
   bool taken_ = false;
 };
 
-/// What has no name to begin with is told so one by one: a server ends a connection that says it. A
-/// device's memory goes as other files do.
+/// A file with a bad name goes by itself, and is refused on this side: a server ends a connection
+/// that sends such a name. A device's memory goes as other files do.
 bool client_puts::can_be_put(const short_file& file) const {
   const std::size_t room = questions_.room() - client_questions::overhead_of_each;
   return questions_.server().knows(control_feature::contents) &&
@@ -156,7 +156,7 @@ std::error_code client_puts::put_some(std::span<const short_file> files, creatio
   return given_up;
 }
 
-/// A server that has no room for a message says `busy` of all of it, and has done nothing: then it
+/// A server that has no room for a message says `busy` of all of it, and has done nothing. Then it
 /// is asked again, as long as there is time.
 std::vector<client_questions::question> client_puts::ask_to_put(const std::vector<put_body>& bodies,
                                                                 clock::time_point deadline) {

@@ -17,8 +17,8 @@ namespace ucx::detail {
 
 class client_files;
 
-/// Puts as many into a message as fit it, and creates by itself what fits none; knows what all
-/// threads that are at this take of the server's room. A part of its client; safe from any thread.
+/// Puts as many files into a message as fit it, and creates each other one by itself. Counts the
+/// room at the server that all threads take. A part of a client; safe from any thread.
 class client_puts {
  public:
   client_puts(client_questions& questions, client_files& files) noexcept

@@ -168,7 +168,7 @@ result<void> client_questions::hear() {
   if (const std::error_code lost = status()) return because(lost);
   const bool is_fresh = now() - heard_at_.load(std::memory_order_relaxed) < moment;
   if (is_fresh || worker_round::worker() != nullptr) return {};
-  // What came long ago, and was not looked at, is no sign of life.
+  // Bytes that came long ago, and were not looked at, are no sign of life.
   for (int i = 0; i < rounds_to_hear && worker_.progress(); ++i) {
   }
   endpoint_liveness& liveness = connection_.liveness();

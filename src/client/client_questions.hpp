@@ -26,8 +26,8 @@ class endpoint_core;
 class worker_core;
 
 /// Puts questions into words of the protocol, and waits for their answers until a deadline; counts
-/// both. What the server answers is for those who ask. A part of its client; safe from any thread
-/// unless a function says otherwise.
+/// both. The callers take the answers apart. A part of a client; safe from any thread unless a
+/// function says otherwise.
 class client_questions {
  public:
   using question = client_session::question;
@@ -48,8 +48,8 @@ class client_questions {
   known_server& server() noexcept { return server_; }
   /// Under the worker's lock.
   client_session& session() noexcept { return session_; }
-  /// Returns who says what nobody answers, for those who outlive the client: nobody, once it is
-  /// gone. Under the worker's lock.
+  /// Returns the session, for messages without an answer from objects that outlive the client. It
+  /// points to null once the client is gone. Under the worker's lock.
   std::shared_ptr<client_session*> teller() const noexcept { return teller_; }
 
   void listen();        ///< From now on it hears the server.

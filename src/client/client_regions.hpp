@@ -27,7 +27,7 @@ namespace ucx::detail {
 class remote_region_core;
 
 /// Makes regions of the answers to questions, and remembers those that are open: the server may
-/// withdraw them. A part of its client; safe from any thread.
+/// withdraw them. A part of a client; safe from any thread.
 class client_regions {
  public:
   /// REQUIRES: `over` is the connection of `questions`.

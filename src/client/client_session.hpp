@@ -20,7 +20,7 @@ namespace ucx::detail {
 /// ends or the server says bye, then *over*: every question has failed, and every further one does.
 class client_session final : public channel_receiver {
  public:
-  /// One question; whoever asks owns it and waits until it is done, or forgets it.
+  /// One question. The caller owns it, and waits until it is done, or forgets it.
   struct question {
     control_type answer_type;
     bool done = false;
@@ -43,7 +43,7 @@ class client_session final : public channel_receiver {
   /// Takes a question off the books: its answer is dropped.
   void forget(question& asked) noexcept;
   void leave();
-  /// Sends what nobody answers, unless it is over.
+  /// Sends a message that gets no answer, unless it is over.
   template <class Body>
   void tell(control_type type, const Body& body) {
     control_header header;
@@ -51,7 +51,7 @@ class client_session final : public channel_receiver {
     if (!over_) channel_.send(encode_control(header, body));
   }
 
-  /// Nobody wants what this message opened: the server need not hold it for us.
+  /// No question waits for this answer: the server need not hold open what it opened.
   void release_unwanted(std::span<const std::byte> answer);
 
   bool over() const noexcept { return over_; }

@@ -24,11 +24,11 @@ class client_slot {
   client_slot(const client_slot&) = delete;
   client_slot& operator=(const client_slot&) = delete;
 
-  /// Returns the client that is there, unless it is lost; else what `connect` makes. Who comes
-  /// while another one connects gets that one's outcome: a server that does not answer costs
-  /// everybody one time-out, however many ask.
+  /// Returns the client that is there, unless it is lost; else what `connect` makes. A caller that
+  /// comes while another one connects gets that one's outcome. A server that does not answer costs
+  /// each caller one time-out, however many ask.
   result<std::shared_ptr<client_core>> get(const connector& connect);
-  /// Returns whether nobody has the client. Waits for who connects.
+  /// Returns whether no caller has the client. Waits for one that connects.
   bool is_idle();
   /// Returns how many are in `get()` at present.
   std::size_t asking() const noexcept { return asking_.load(std::memory_order_acquire); }

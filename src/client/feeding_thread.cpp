@@ -83,7 +83,7 @@ void feeding_thread::leave_to_parent() noexcept {
 }
 
 int feeding_thread::reader() noexcept {
-  if (!is_of_this_process()) return reader_.get();  // one thread, and nobody to give the mutex back
+  if (!is_of_this_process()) return reader_.get();  // no other thread is here to release the mutex
   const std::lock_guard guard(mutex_);
   return reader_.get();
 }
@@ -94,9 +94,9 @@ file_descriptor feeding_thread::take_reader() noexcept {
   return std::move(reader_);
 }
 
-/// A byte that the reading end has sent, and that nobody takes, makes the system tell that end when
-/// this one is closed: ECONNRESET, instead of an end. It is taken when all was handed over.
-/// Returns false, with errno, where there are no sockets.
+/// The reading end sends a byte, which is taken when all was handed over. If this end is closed
+/// before that, the system tells the reading end ECONNRESET, instead of an end. Returns false, with
+/// errno, where there are no sockets.
 bool feeding_thread::make_sockets() noexcept {
   std::array<int, 2> pair{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) return false;

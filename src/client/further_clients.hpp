@@ -1,4 +1,4 @@
-// The further clients of its server that a client has: its lanes, and what takes its place.
+// The further clients that a client has of the server: its lanes, and what takes its place.
 #pragma once
 
 #include <atomic>
@@ -15,16 +15,16 @@ namespace ucx::detail {
 class client_core;
 class known_server;
 
-/// Knows how its client was connected, and connects as many times more as somebody asks for. Keeps
-/// none of them alive. A part of its client; safe from any thread.
+/// Knows how the client was connected, and connects as many times more as it is asked to. Keeps
+/// none of them alive. A part of a client; safe from any thread.
 class further_clients {
  public:
   explicit further_clients(const known_server& server) noexcept : server_(server) {}
   further_clients(const further_clients&) = delete;
   further_clients& operator=(const further_clients&) = delete;
 
-  /// `again` connects as the client was connected, `beside` on a worker with a thread of its own.
-  /// Without them there are none. Before anybody else has the client.
+  /// `again` connects as the client was connected, `beside` on a worker with a separate thread.
+  /// Without them there are none. Before another thread has the client.
   void set_ways(client_slot::connector again, client_slot::connector beside);
 
   /// Returns the `number`th further connection to the server: see ucx::client.

@@ -1,4 +1,4 @@
-// What a client knows of its server.
+// The facts that a client knows of the server.
 #pragma once
 
 #include <cstdint>

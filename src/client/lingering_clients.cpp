@@ -134,7 +134,7 @@ void lingering_clients::run() noexcept {
       changed_.notify_all();
       continue;
     }
-    // Who opens and closes in turn takes out what has just come.
+    // A caller that opens and closes in turn takes out what has just come.
     if (kept_.empty() && std::exchange(was_empty, true)) break;
     if (!kept_.empty()) was_empty = false;
     const clock::time_point first = kept_.empty() ? now : kept_.front().since;
@@ -143,7 +143,7 @@ void lingering_clients::run() noexcept {
   doing_ = activity::nothing;
 }
 
-/// Without waiting for peers, one of which may be stopped: nobody waits for what they could say.
+/// Does not wait for peers, one of which may be stopped: their answers are not needed.
 void lingering_clients::dismiss(all& gone) noexcept {
   for (lingering& each : gone) {
     if (each.client) each.client->leave_at_once();

@@ -1,4 +1,4 @@
-// Clients that nobody uses any more, kept for a while for who comes next.
+// Clients without users, kept for a while for the next user.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ class client_core;
 
 /// Has a thread while there are any, and for a while behind that. Safe from any thread.
 ///
-/// What the thread does:
+/// States of the thread:
 ///
 ///     from       | to         | when
 ///     nothing    | waiting    | a client comes, and there is no thread, or none any more
@@ -66,7 +66,6 @@ class lingering_clients {
     std::uint64_t number;
   };
   using all = std::list<lingering>;
-  /// What the thread does.
   enum class activity { nothing, waiting, dismissing };
 
   void add(all& one) noexcept;

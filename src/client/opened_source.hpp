@@ -1,4 +1,5 @@
-// What adapters read from: a region that was opened by URL, and the client that keeps it open.
+// The source that adapters read: a region that was opened by URL, and the client that keeps it
+// open.
 #pragma once
 
 #include <optional>

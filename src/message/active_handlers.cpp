@@ -70,7 +70,7 @@ void active_handlers::run(arrived_message& active, handler_queue& queue,
   running_ = nullptr;
   if (waited_for) worker_.wake_waiters();
   if (!thrown) return;
-  // Nobody waits for who is told of it.
+  // No caller waits for the function that is told of the exception.
   guard.unlock();
   queue.call_and_report([&] { std::rethrow_exception(std::exchange(thrown, nullptr)); });
   guard.lock();

@@ -30,7 +30,7 @@ class active_handlers {
   active_handlers& operator=(const active_handlers&) = delete;
 
   /// Sets `function`, or none, and gives back the handler that it had, which is not called again,
-  /// but may be running. What throws has changed nothing.
+  /// but may be running. Changes nothing if it throws.
   void exchange(std::uint64_t id, std::shared_ptr<handler>& function);
   /// The worker ends: none is called any more.
   void clear() noexcept {

@@ -1,4 +1,4 @@
-// A message that has come, or was announced, and that nobody has taken yet.
+// A message that has come, or was announced, and that has not been taken yet.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class receive_operation;
 struct arrival_order_tag {};
 struct arrival_tag {};
 
-/// Plain data, of the worker's `message_exchange`, which gives it its meaning. Whose it is:
+/// Plain data, which the worker's `message_exchange` interprets. How the owner changes:
 ///
 ///     from    | to      | when
 ///     kept    | matched | a receive has it, or the program, or a handler is called with it
@@ -29,7 +29,7 @@ struct arrival_tag {};
 ///     left    | matched | there is a buffer, and that receive takes it
 ///     any     | kept    | it was discarded: the object is another message's
 struct arrived_message : list_hook<arrival_order_tag>, list_hook<arrival_tag> {
-  /// Nobody, once the connection is gone for good.
+  /// Null once the connection is gone for good.
   endpoint_core* from = nullptr;
   parcel said;
   std::vector<std::byte> header;          ///< The user's.
@@ -41,7 +41,7 @@ struct arrived_message : list_hook<arrival_order_tag>, list_hook<arrival_tag> {
   std::size_t units = 0;                  ///< Of the sender's window, not given back yet.
   std::error_code failure = {};           ///< It was announced, and will not come.
   enum class whose {
-    kept,     ///< Nobody's: it waits, in its connection or in the worker's list.
+    kept,     ///< It waits, in its connection or in the worker's list.
     matched,  ///< Somebody has it: it is in no list of what waits.
     taken,    ///< And its sender has nothing to wait for.
     left,     ///< That of `receive` alone.

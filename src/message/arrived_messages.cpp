@@ -15,7 +15,7 @@ namespace {
 /// and there are few of them.
 constexpr std::size_t least_kept = 2048;
 
-/// What idle messages keep of their memory.
+/// Limits of the memory that idle messages keep.
 constexpr std::size_t most_bytes_kept = 4096;
 constexpr std::size_t most_idle_kept = 4096;
 

@@ -1,4 +1,4 @@
-// The messages of a worker that have come, or were announced, and that nobody has taken.
+// The messages of a worker that have come, or were announced, and that have not been taken.
 #pragma once
 
 #include <cstddef>
@@ -32,15 +32,16 @@ class arrived_messages {
   /// copy. Returns nothing when out of memory.
   arrived_message* keep(endpoint_core& from, const read_parcel& read,
                         std::span<const std::byte> payload, void* lasting, std::size_t units);
-  /// Nobody waits for it: until somebody does.
+  /// Adds a message that no receive waits for.
   void add(arrived_message& waiting) noexcept { waiting_.push_back(waiting); }
   /// Returns the first message that waits, of `from` or of anybody; or nothing.
   arrived_message* find(const endpoint_core* from, const tag_match& wanted) const noexcept;
-  /// Takes one that waits out of the list; nobody has it.
+  /// Takes one that waits out of the list; it gets no new owner.
   void remove(arrived_message& waiting) noexcept { waiting_.remove(waiting); }
-  /// The same, for who will `discard()` it.
+  /// Takes one that waits out of the list, and marks it as matched: for a caller that will
+  /// `discard()` it.
   void take_out(arrived_message& waiting) noexcept;
-  /// Somebody has it, and who waits for that is told.
+  /// Marks it as matched, and tells the sender if that waits for it.
   void matched(arrived_message& found) noexcept;
   /// It is over: its room is given back, and a sender who still waits is told `why`.
   void discard(arrived_message& gone, errc why) noexcept;

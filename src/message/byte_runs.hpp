@@ -56,9 +56,9 @@ class byte_runs {
     total_ = 0;
   }
 
-  /// Finds out which runs are a device's: from here on the driver copies those, and nobody else may
-  /// touch them. Errors: no_memory, not_supported, io_error, invalid_argument (a run that begins in
-  /// one place and ends in another).
+  /// Finds the runs that are a device's. From here on only the driver copies those. Errors:
+  /// no_memory, not_supported, io_error, invalid_argument (a run that begins in one place and ends
+  /// in another).
   std::error_code find_devices(device_copiers& known) {
     return cuda_driver::may_be_there() ? look_for_devices(known) : std::error_code();
   }
@@ -76,8 +76,9 @@ class byte_runs {
     return found->bytes.last(found->end - offset);
   }
   /// Copies what begins at `offset` into `into`, which is the host's and no longer than what
-  /// follows there. Errors, where a run is a device's: io_error, no_memory, closed, busy, and
-  /// timed_out at `until`, or after `longest_hold`, when only the driver may still use the run.
+  /// follows there. Errors, where a run is a device's: io_error, no_memory, closed, busy,
+  /// timed_out. It times out at `until`, or after `longest_hold`; then only the driver may still
+  /// use the run.
   std::error_code copy_out(std::size_t offset, std::span<std::byte> into,
                            clock::time_point until) const noexcept {
     while (!into.empty()) {
@@ -137,7 +138,7 @@ class byte_runs {
         runs_.begin(), runs_.end(), offset,
         [](std::size_t wanted, const placed& each) { return wanted < each.end; });
   }
-  /// Returns who copies the run at `offset`; nobody where the processor does.
+  /// Returns the copier of the run at `offset`; null where the processor copies it.
   device_copier* copier_at(std::size_t offset) const noexcept {
     if (copiers_.empty()) return nullptr;
     return copiers_[static_cast<std::size_t>(find(offset) - runs_.begin())].get();

@@ -1,4 +1,4 @@
-// The reading of one message out of its sender's memory.
+// Reads one message out of the sender's memory.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +10,18 @@
 
 namespace ucx::detail {
 
-/// By the operating system's copy between processes: one copy, for which the sender does nothing.
-/// A part counts if the sender's record was found behind it: then it was the message's all along.
-/// What a sender offers is not believed: whatever it names, only the receive's own memory is
-/// written, and nothing is taken for the message before the record was seen.
+/// By the operating system's copy between processes: one copy, for which the sender does nothing. A
+/// part counts if the sender's record was found behind it: then it was the message's all along. A
+/// sender's offer is not trusted. Whatever it names, only the receive's own memory is written, and
+/// nothing is taken for the message before the record was checked.
 class cma_read {
  public:
   enum class outcome { more, whole, failed };
 
   /// Of the message that `announced` announces.
   void begin(const cma_offer& offer, const parcel& announced) noexcept;
-  /// Whether the process that the offer names can be read here, and whether it is the sender: has a
-  /// record of the session, though of another message by now, maybe.
+  /// Whether the process that the offer names can be read here, and whether it is the sender. The
+  /// sender has a record of the session, though of another message by now, maybe.
   enum class sender { found, not_found, unreadable };
   sender look_for_sender(ucp_api& api) const noexcept;
   /// Reads the next `most` bytes at most. A failure leaves `into` with anything.

@@ -26,7 +26,7 @@ class expected_message {
     number_ = said.number;
     found_ = true;
   }
-  /// The same of a short one, of which this was all.
+  /// It is a short message, which came whole.
   void found(std::uint64_t tag, std::size_t length) noexcept {
     info_ = {tag, length, memory_kind::host};
     kind_ = message_kind::tagged;

@@ -113,7 +113,7 @@ void frame_receiver::route(endpoint_core& from, const frame& heard,
     case opcode::performed:
     case opcode::notified: {
       peer_question* asked = worker_.sender().questions().find(heard.request);
-      // What still waits to be asked has nothing to be answered.
+      // A question that was not sent yet can not be answered.
       if (asked != nullptr && asked->endpoint() == &from && asked->was_asked) {
         asked->answered(heard, payload);
       }

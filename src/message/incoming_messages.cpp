@@ -15,7 +15,7 @@ namespace {
 
 /// A window below this could not take a longest header.
 constexpr std::size_t least_window = 16 << 10;
-/// Nobody needs to leave more here: four gibibytes.
+/// No peer needs to leave more here: four gibibytes.
 constexpr std::size_t most_granted = std::size_t{1} << 24U;
 
 }  // namespace
@@ -41,7 +41,7 @@ void incoming_messages::connection_failed() noexcept {
     exchange().arrived().discard(*held, errc::connection_reset);
   }
   held_back_.clear();
-  // What this side closed was not given up by who receives it later.
+  // If this side closed the connection, later receives fail with closed, not with canceled.
   const std::error_code why =
       endpoint_.failure() == errc::canceled ? make_error_code(errc::closed) : endpoint_.failure();
   for (arrived_message* each = arrived_.front(); each != nullptr;) {
@@ -61,7 +61,7 @@ void incoming_messages::end() noexcept {
   for (arrived_message* each = arrived_.front(); each != nullptr;) {
     arrived_message* const next = arrived_.next(*each);
     arrived_.remove(*each);
-    // What is behind one that had no room goes, too: whoever takes the rest sees no gap.
+    // Messages behind one that had no room go, too, so that the rest has no gap.
     if (!exchange().arrived().orphan(*each, dropped == 0)) ++dropped;
     each = next;
   }
@@ -75,7 +75,7 @@ void incoming_messages::log_dropped(std::size_t count) const noexcept {
         log_level::warning, endpoint_.peer_name() + ": its last " + std::to_string(count) +
                                 " messages go untaken: what connections that are gone have left "
                                 "is more than 16 times the message_window");
-  } catch (const std::bad_alloc&) {  // nobody can be told
+  } catch (const std::bad_alloc&) {  // no memory to report it
   }
 }
 
@@ -166,7 +166,7 @@ void incoming_messages::deliver_held_back() {
     arrived_message* const next = held_back_.begin()->second;
     held_back_.erase(held_back_.begin());
     ++expected_;
-    arrived_.remove(*next);  // its place was that of its coming
+    arrived_.remove(*next);  // it stood in the order of arrival
     arrived_.push_back(*next);
     deliver(*next);
   }
@@ -224,7 +224,8 @@ void incoming_messages::deliver(arrived_message& kept) noexcept {
   }
 }
 
-/// To who waits for it; keeps it for later where nobody does. What throws has left it alone.
+/// Gives it to the receive or handler that waits for it; else keeps it for later. Leaves it alone
+/// if it throws.
 void incoming_messages::give(arrived_message& kept) {
   if (kept.failure) return exchange().arrived().discard(kept, errc::message_refused);
   switch (kept.said.kind) {
@@ -254,7 +255,7 @@ void incoming_messages::give(arrived_message& kept) {
   }
 }
 
-/// What the system allows shows the first time, without touching the receive's memory.
+/// The first call finds what the system allows, without touching the receive's memory.
 bool incoming_messages::borrow(const cma_read& loan) noexcept {
   if (loans_ == loans::fail) return false;
   if (loans_ == loans::work) return true;
@@ -329,7 +330,7 @@ void incoming_messages::start_stream(stream_receive& receive) {
   } else {
     stream_receives_.push_back(receive);
     read_stream();
-    // What was left did not do, and nothing more will come.
+    // The messages that were left did not end it, and no more will come.
     if (!receive.done() && endpoint_.status()) receive.connection_failed(endpoint_.status());
   }
 }

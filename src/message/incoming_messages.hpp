@@ -41,14 +41,14 @@ class incoming_messages {
   /// The connection goes.
   void end() noexcept;
 
-  // Inside UCX's callback: what the peer said of messages of its own. Returns whether `lasting`,
+  // Inside UCX's callback: parcels about messages that the peer sends. Returns whether `lasting`,
   // UCX's own memory behind the payload, was kept.
   bool arrived(const read_parcel& read, std::span<const std::byte> payload, void* lasting);
   bool arrived(const read_brief_parcel& read, std::span<const std::byte> payload, void* lasting);
   void piece(const parcel& said, std::span<const std::byte> payload);
   void withdrawn(const parcel& said);
 
-  // What is answered.
+  // Answers to the peer.
   void grant(const parcel& announced, std::uint64_t receive) noexcept;
   void refuse(const parcel& announced, std::error_code why) noexcept;
   void tell_taken(const parcel& said) noexcept { grant(said, 0); }

@@ -20,23 +20,24 @@ namespace ucx::detail {
 class buffer_pool_core;
 class worker_core;
 
-/// Memory of the caller's; or what is made when the length of the message is known: allocated, or a
-/// buffer of a pool, in whose line it stands while there is none. Under the worker's lock.
+/// Memory of the caller's, or memory that is made when the length of the message is known. The
+/// latter is allocated, or a buffer of a pool. While the pool has none, this stands in the pool's
+/// line. Under the worker's lock.
 class landing_place final : private buffer_waiter {
  public:
   landing_place() noexcept = default;
   landing_place(const landing_place&) = delete;
   landing_place& operator=(const landing_place&) = delete;
 
-  /// Of a new receive; everything else is as `end()` left it. Errors, of memory of a device's: as
-  /// of `byte_runs::find_devices`. What throws std::bad_alloc has begun nothing.
+  /// Begins a new receive; everything else is as `end()` left it. Errors, of memory of a device's:
+  /// as of `byte_runs::find_devices`. Begins nothing if it throws std::bad_alloc.
   std::error_code begin(worker_core& worker, std::span<std::byte> into);
   std::error_code begin(worker_core& worker, const receive_place& into);
-  /// The receive is over, and nobody has it: keeps nothing of the caller's.
+  /// The receive is over, and is about to be recycled: lets go of the caller's memory.
   void end() noexcept;
 
   /// Returns whether there is a place for a message of this length, or never will be. Else it
-  /// stands in the line of its pool; its worker is told when there is a buffer.
+  /// stands in the pool's line, and the worker is told when there is a buffer.
   bool find(std::uint64_t length) { return !pool_ || find_buffer(length); }
   /// It wants no buffer for now: in the line it would get the next one of somebody who has a
   /// message. REQUIRES: a pool.

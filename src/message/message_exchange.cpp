@@ -148,7 +148,7 @@ void message_exchange::lost(arrived_message& announced, std::error_code why) noe
 }
 
 void message_exchange::call_handler(arrived_message& active) {
-  // What never runs goes with the exchange.
+  // A message whose call never runs is freed with the exchange.
   worker_.queue_handler(active);
   arrived_.matched(active);
 }

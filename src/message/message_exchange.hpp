@@ -53,21 +53,20 @@ class message_exchange {
   id_table<receive_operation>& receiving() noexcept { return receiving_; }
 
   // Messages.
-  /// Those that have come and that nobody has taken. When some of them went, or are lost:
+  /// Those that have come and have not been taken. When some of them went, or are lost:
   /// `leave_lines`.
   arrived_messages& arrived() noexcept { return arrived_; }
   /// Takes one that waits out of the list, of those that receives may have waited for.
   void take_by_hand(arrived_message& waiting) noexcept;
-  /// Who took it out does not want it any more.
+  /// The holder, which took it out, does not want it any more.
   void let_go(arrived_message& held) noexcept;
   /// The sender will not send it (any more), and knows.
   void withdrawn(arrived_message& announced, std::error_code why) noexcept;
   /// Its connection is lost, and with it what was not here. It keeps its place in the order: the
-  /// receive that takes it fails, so that nobody gets what is behind it for it. Then `leave_lines`.
+  /// receive that takes it fails, so that no later message is taken for it. Then `leave_lines`.
   void lost(arrived_message& announced, std::error_code why) noexcept;
   /// Those that are read where they lie.
   message_loans& loans() noexcept { return loans_; }
-  /// Who takes active messages.
   active_handlers& handlers() noexcept { return handlers_; }
   /// Queues a call of the handler that its number has then.
   void call_handler(arrived_message& active);

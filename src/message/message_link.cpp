@@ -77,7 +77,7 @@ void message_link::blame_memory() noexcept {
   endpoint_.blame(errc::no_memory, "no memory for a message");
 }
 
-/// Its memory is shown to nobody but a process that the system lets share memory with this one.
+/// Offers memory only to a process that the system lets share memory with this one.
 bool message_link::lends() const noexcept {
   return same_host_ && endpoint_.session().theirs().borrows;
 }

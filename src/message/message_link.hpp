@@ -19,8 +19,8 @@ namespace ucx::detail {
 class endpoint_core;
 
 /// Takes the connection's parcels, and hands each to the side that it is for. Everything happens
-/// under the worker's lock. It has a function more than a class should: half of them are what a
-/// connection knows of its messages.
+/// under the worker's lock. It has a function more than a class should: half of them implement
+/// `connection_messages`.
 class message_link final : public connection_messages {
  public:
   /// Makes the messages' side of a connection; `window` is how many bytes its peer may leave here.

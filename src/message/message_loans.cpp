@@ -5,8 +5,8 @@
 namespace ucx::detail {
 namespace {
 
-/// What a round reads of messages that are lent: a tenth of a millisecond. A quarter of it would
-/// cost a tenth of the rate.
+/// So many bytes of lent messages are read in a round: that takes a tenth of a millisecond. A
+/// quarter of it would cost a tenth of the rate.
 constexpr std::size_t most_borrowed = std::size_t{1} << 20U;
 
 }  // namespace

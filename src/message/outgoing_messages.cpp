@@ -17,11 +17,11 @@
 namespace ucx::detail {
 namespace {
 
-/// Nobody needs more of a peer's, or is believed to grant it: four gibibytes.
+/// No sender needs more room at a peer, and no peer is believed to grant more: four gibibytes.
 constexpr std::size_t most_room = std::size_t{1} << 24U;
 
-/// Returns the least size of messages that need an operation: to be longer than worth a copy, to be
-/// told of in the log, or because their context has none.
+/// Returns the least size of messages that need an operation. Longer messages are not worth a copy.
+/// All need one where the debug log tells of them, or where their context has no feature::am.
 std::size_t least_long(const worker_core& worker) noexcept {
   const context_core& context = worker.context();
   const std::size_t most = frame_sender::short_header + frame_sender::short_message;
@@ -198,7 +198,7 @@ send_operation* outgoing_messages::find_unanswered(std::uint64_t number) const n
 void outgoing_messages::answered(const parcel& said) {
   send_operation* const asked = find_unanswered(said.number);
   if (asked == nullptr) {
-    // Given up meanwhile; or a whole message of which nobody waited for an answer.
+    // The send was given up, or was a whole message whose sender did not wait for an answer.
     const bool unknown = said.code == parcel_code::refusal && said.kind == message_kind::active &&
                          said.number < next_number_ &&
                          status_error(said.status) == errc::no_such_handler;

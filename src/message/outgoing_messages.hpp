@@ -21,10 +21,10 @@ class message_link;
 class worker_core;
 
 /// Every message has a number, given when it goes to UCX. It uses units of the window that the peer
-/// granted, which come back when the peer's application has taken the message; what finds no room
-/// waits in a queue. Everything happens under the worker's lock.
+/// granted. They come back when the peer's application has taken the message. A message that finds
+/// no room waits in a queue. Everything happens under the worker's lock.
 ///
-/// What is to be told of room (`message_handlers::on_room`):
+/// States of the notice of room (`message_handlers::on_room`):
 ///
 ///     from    | to      | when
 ///     nothing | wanted  | a message found no room, and does not wait for it
@@ -36,8 +36,8 @@ class outgoing_messages {
   /// Messages up to this go whole. Asking first costs a round trip, and saves the receiver a copy
   /// where it does not wait for the message yet.
   static constexpr std::size_t always_whole = std::size_t{64} << 10U;
-  /// Messages up to this go whole over a network while half of the window stays free: what waits
-  /// for its receiver shall not keep others from theirs.
+  /// Messages up to this go whole over a network while half of the window stays free. Messages that
+  /// wait for their receiver shall not keep others from theirs.
   static constexpr std::size_t longest_whole = std::size_t{256} << 10U;
 
   outgoing_messages(endpoint_core& endpoint, message_link& link) noexcept;
@@ -53,7 +53,7 @@ class outgoing_messages {
                   std::span<const std::byte> bytes);
   /// Sends what can be sent at once, or lets it wait for room.
   void start(send_operation& send);
-  /// What waits for room goes as far as there is some, and who waits to hear of it is told.
+  /// Sends queued messages as far as there is room, and tells the program of room if it wants that.
   void send_queued() noexcept;
   /// Tells of room, where there was no memory to; returns false where there is none still.
   bool retell_room() noexcept;
@@ -87,7 +87,7 @@ class outgoing_messages {
   /// The peer is not to wait for it any more.
   void withdraw(const send_operation& send, std::error_code why) noexcept;
 
-  // What the peer says of them.
+  // Answers of the peer.
   void add_room(std::size_t units);
   void answered(const parcel& said);
 

@@ -34,7 +34,7 @@ void receive_operation::begin(worker_core& worker, kept_alive&& held, clock::tim
   begin(worker, std::move(held), deadline, kind, wanted, unreachable);
 }
 
-/// Everything else is as the end of its life before left it.
+/// The other members are as the end of the previous receive left them.
 void receive_operation::begin(worker_core& worker, kept_alive&& held, clock::time_point deadline,
                               source kind, const tag_match& wanted,
                               std::error_code unreachable) noexcept {
@@ -163,7 +163,7 @@ void receive_operation::finish(std::error_code outcome) noexcept {
 
 void receive_operation::give_up_for(std::error_code why) noexcept {
   if (done()) return;
-  // What is on its way is dropped when it comes, and the sender is told to stop.
+  // Data on its way is dropped when it comes, and the sender is told to stop.
   if (is_coming()) {
     endpoint()->messages().incoming().refuse(message_.announced(),
                                              make_error_code(errc::message_refused));

@@ -25,9 +25,9 @@ struct posted_tag {};
 struct lacking_tag {};
 struct borrowing_tag {};
 
-/// UCX never has the memory: giving up costs nothing. What comes later is dropped, and refused.
-/// One into a buffer of a pool takes that when it takes its message; without one it lets messages
-/// wait.
+/// UCX never has the memory: giving up costs nothing. Data that comes later is dropped, and
+/// refused. One into a buffer of a pool takes that when it takes its message; without one it lets
+/// messages wait.
 ///
 /// How far it has come:
 ///
@@ -88,8 +88,8 @@ class receive_operation final : public operation,
   void take(arrived_message& found);
   /// Takes one that came whole, and wants no answer.
   void take(std::uint64_t tag, std::span<const std::byte> payload);
-  /// As `take`, of one that came just now, and that nobody else has seen. Of one that is lent,
-  /// `payload` is the offer.
+  /// As `take`, of one that came just now, and that was not kept. Of one that is lent, `payload` is
+  /// the offer.
   void take(endpoint_core& from, const parcel& said, std::span<const std::byte> payload);
   /// Reads on where the message lies, `most` bytes at most; returns whether more is left there.
   bool read_loan(std::size_t most);

@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* receiving_by = "receiving a message on a context without feature::am";
 
-/// Makes a receive that has begun; the caller owns it. What throws has started nothing.
+/// Makes a receive that has begun; the caller owns it. Starts nothing if it throws.
 template <class Receive, class... What>
 Receive* begin(worker_core& worker, operation::kept_alive&& held, const io_options& options,
                const What&... what) {

@@ -23,7 +23,7 @@ namespace {
 /// Runs shorter than this are copied together rather than sent as pieces of their own.
 constexpr std::size_t shortest_run = std::size_t{16} << 10U;
 
-/// What idle operations keep of their memory.
+/// The most memory that each vector of an idle operation keeps.
 constexpr std::size_t most_memory_kept = std::size_t{64} << 10U;
 
 }  // namespace
@@ -100,7 +100,7 @@ bool send_operation::go() {
 
 bool send_operation::go_whole() {
   message_link& link = endpoint()->messages();
-  // What UCX may keep for long, without anybody able to call it off, is never the caller's.
+  // The caller's memory is copied where UCX may keep it for long and can not be made to let go.
   const bool copies = bytes_.size() > 0 && (!bytes_.contiguous() || bytes_.on_device() ||
                                             (!lasting_ && !endpoint()->detects_failure()));
   const std::size_t units = units_of(bytes_.size() + said_.header_length);
@@ -270,15 +270,15 @@ std::size_t send_operation::next_size() const noexcept {
   return std::min({rest, largest, largest_copy});
 }
 
-/// Not what a device's driver copies: each of its calls has its price.
+/// Bytes of a device go in larger pieces: each call of the driver has its price.
 bool send_operation::goes_in_elements() const noexcept {
   return endpoint()->pieces().are_elements && !bytes_.on_device();
 }
 
 bool send_operation::may_post() noexcept {
   message_link& link = endpoint()->messages();
-  // UCX sends what it has no room for later than what comes behind it, when there is; of the byte
-  // stream that would have to be held back, and the others' pieces lose nothing by waiting here.
+  // A piece that UCX has no room for goes out behind later ones that find room. The peer would have
+  // to hold back the bytes of a stream then. Other pieces lose nothing by waiting here.
   if (goes_in_elements() && any_in_flight()) return false;
   const std::size_t next = next_size();
   if (streams() && !link.outgoing().has_room(units_of(next))) return false;

@@ -29,10 +29,10 @@ namespace ucx::detail {
 struct send_tag {};
 struct lent_tag {};
 
-/// Short messages go whole, from the caller's memory. Longer ones, and those whose sender wants to
-/// know of their receiver, are announced, and go in pieces of one segment, or one element, where
-/// the receiver says; or the receiver reads them where they lie, on the same host. What has bytes
-/// of a device's is copied out of it when it goes: whole, or a piece at a time.
+/// Short messages go whole, from the caller's memory. Longer ones are announced, and go in pieces
+/// of one segment, or one element, where the receiver says. On the same host the receiver may read
+/// them where they lie instead. Bytes of a device are copied out of it when they go: whole, or a
+/// piece at a time.
 ///
 /// How far it has come (it has ended when it is over, or has failed, and UCX has nothing of the
 /// caller's any more):
@@ -47,12 +47,12 @@ class send_operation final : public operation,
                              public list_hook<lent_tag>,
                              private piece_sender {
  public:
-  /// In which of its connection's lists it is: the connection's own mark.
+  /// The list of the connection that it is in. The connection sets this.
   enum class where { nowhere, queued, unanswered };
   where place = where::nowhere;
 
   /// Starts, and puts it on its connection's books. REQUIRES: the header fits, and the source has a
-  /// way. What throws has taken nothing.
+  /// way. Takes nothing if it throws.
   void begin(std::shared_ptr<endpoint_core> over, const send_source& source,
              const send_options& options);
   /// Tells the connection's handler how it ended, with this key. Right behind `begin`.
@@ -80,7 +80,7 @@ class send_operation final : public operation,
 
  private:
   enum class step { unsaid, said, over };
-  /// What of it UCX has, besides pieces.
+  /// The parts that UCX has, besides pieces.
   enum class lent { nothing, header, header_and_payload };
   static void on_header_sent(void* request, ucs_status_t status, void* self);
   std::error_code copy_all(clock::time_point until);

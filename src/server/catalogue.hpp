@@ -54,8 +54,8 @@ class catalogue {
     std::shared_ptr<store_core> store;
     std::string path;
   };
-  /// Returns the store that such a name belongs to, whatever it has there; nothing where it is
-  /// nobody's.
+  /// Returns the store that such a name belongs to, whatever it has there; nothing where no store
+  /// has it.
   stored_name find_stored(std::string_view name) const;
 
  private:

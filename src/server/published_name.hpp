@@ -18,7 +18,8 @@ namespace ucx::detail {
 class exposed_region;
 class server_core;
 
-/// Shared by the catalogue and the publication. What never changes may be read from any thread.
+/// Shared by the catalogue and the publication. Members that never change may be read from any
+/// thread.
 class published_name final : public published {
  public:
   published_name(const std::shared_ptr<server_core>& server, entry described,
@@ -31,13 +32,13 @@ class published_name final : public published {
   /// Returns the region, until it is closed.
   std::shared_ptr<exposed_region> exposed() const;
 
-  /// What it is by now: memory is what it ever was.
+  /// The present state: that of memory never changes.
   struct state {
     entry described;
     std::vector<std::byte> descriptor;  // its wire form
     std::uint64_t identity = 0;         // as file_identity()
   };
-  /// Asks nobody but the kernel's memory.
+  /// Reads only what the kernel has in memory.
   state look() const;
   entry described_now() const;
 

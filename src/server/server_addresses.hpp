@@ -34,7 +34,7 @@ class server_addresses {
   result<void> publish(const std::filesystem::path& file, const worker_address& own);
   /// Returns the URL of `name`, or of the server; nothing where there is none.
   std::string url(std::string_view name) const;
-  /// Nobody is to find the way any more: removes the files.
+  /// The server is not to be found any more: removes the files.
   void close() noexcept;
 
  private:

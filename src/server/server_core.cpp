@@ -106,7 +106,7 @@ server_core::server_core(context parent, const server_options& options)
   if (options_.worker.progress == progress_mode::automatic) {
     options_.worker.progress = progress_mode::sleeping_thread;
   }
-  // What one worker hears may concern connections of another.
+  // The thread of one worker may hear what concerns connections of another.
   if (options_.workers > 1 && options_.worker.threads == thread_safety::automatic) {
     options_.worker.threads = thread_safety::safe;
   }
@@ -179,7 +179,7 @@ void server_core::open(const socket_address& local) {
   listening_->spread_over(std::move(others));
 }
 
-/// Makes the other workers, which nobody but their own threads drives.
+/// Makes the other workers; only their own threads drive them.
 void server_core::open_further() {
   worker_options each = options_.worker;
   each.progress = progress_mode::sleeping_thread;
@@ -402,7 +402,7 @@ void server_core::close() noexcept {
       const std::lock_guard guard(core.lock());
       if (sessions_) sessions_->tell_leaving();
     }
-    // What was said is on its way when the connections end.
+    // After a round of each further worker the farewells are on their way, before connections end.
     std::array<worker_core*, server_options::most_workers> others = {};
     std::transform(further_.begin(), further_.end(), others.begin(),
                    [](ucx::worker& each) { return core_access::core(each).get(); });

@@ -34,7 +34,7 @@ class store_core;
 /// worker's, the catalogue's; that of the addresses alone.
 class server_core final : public store_host, public std::enable_shared_from_this<server_core> {
  public:
-  /// Makes a server on a context of its own, as the options say.
+  /// Makes a server on a new context, as the options say.
   static result<std::shared_ptr<server_core>> make(const server_options& options);
   /// Makes a server on `parent`; nothing but `bind`, `worker` and `most_clients` counts.
   static result<std::shared_ptr<server_core>> make(context parent, const server_options& options);
@@ -99,7 +99,7 @@ class server_core final : public store_host, public std::enable_shared_from_this
   server_options options_;
   std::optional<ucx::worker> worker_;
   std::optional<listener> listener_;
-  /// Held by what was handed to the further workers, too, which must not be the last to let it go:
+  /// Also held by what was handed to the further workers. That must not be the last to let it go:
   /// it would end under the lock of one of them, and take the first's.
   std::shared_ptr<listener_core> listening_;
   std::vector<ucx::worker> further_;

@@ -36,7 +36,7 @@ server_session::server_session(std::unique_ptr<channel> by, const catalogue& nam
             if (said && said->type == control_type::opened) ++counters_.opens;
             channel_->send(answer);
           },
-          // What waits for the file has it open.
+          // The region's watches and digests have the file open.
           [this](std::uint64_t region) {
             watches_.withdrawn(region);
             digests_.withdrawn(region);
@@ -200,7 +200,7 @@ void server_session::create(const control_header& asked, std::span<const std::by
   if (!body) return blame("the peer sent a create that is none");
   const std::shared_ptr<published_name> found = catalogue_.find(body->name);
   if (!found) return files_.create(asked, *body);
-  // What is published by name has the size that it has.
+  // A published name has a fixed size.
   if (body->mode == create_mode::overwrite) return open_published(asked, found, body->wanted);
   const bool exists = body->mode == create_mode::fresh;
   refuse(asked, control_type::opened, exists ? errc::already_exists : errc::not_supported);

@@ -24,7 +24,7 @@ class file_hasher;
 class file_watcher;
 class published_name;
 
-/// What the sessions of one server have in common, and count. Under the worker's lock.
+/// Counts and limits of all sessions of one server. Under the worker's lock.
 struct session_counters {
   std::uint64_t greeted = 0;  ///< Clients that said hello and are there.
   std::uint64_t most = 0;     ///< So many may be there.

@@ -1,4 +1,4 @@
-// The sessions of a server: made for whoever asks, and told of what is withdrawn.
+// The sessions of a server: one for each client, told of regions that are withdrawn.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ class worker_core;
 class server_sessions final : public control_server,
                               public std::enable_shared_from_this<server_sessions> {
  public:
-  /// What is named here outlives `end()`; nobody is taken any more once the server is `closed`.
+  /// The objects named here outlive `end()`. No client is taken once the server is `closed`.
   server_sessions(worker_core& home, const catalogue& names, file_watcher& watcher,
                   file_hasher& hasher, std::size_t most_clients, const std::atomic<bool>& closed);
   server_sessions(const server_sessions&) = delete;
@@ -39,7 +39,7 @@ class server_sessions final : public control_server,
   void tell_withdrawn(std::uint64_t region, std::string name) noexcept;
   /// Tells every client that the server leaves.
   void tell_leaving() noexcept;
-  /// The server goes: nobody is told of anything any more.
+  /// The server goes: no client is told of anything any more.
   void end() noexcept;
 
   const session_counters& counters() const noexcept { return counters_; }

@@ -14,9 +14,9 @@
 
 namespace ucx::detail {
 
-/// What the system has at hand is told at once; what is stored when the disk has it, and not at all
-/// once this is gone: it is there, or will be, all the same. Nothing is opened that lasts. Under
-/// the worker's lock.
+/// Answers at once what the system has at hand. Files to be stored are answered for when the disk
+/// has them. They are not once this is gone: the files are there, or will be, all the same. Nothing
+/// is opened that lasts. Under the worker's lock.
 class session_contents {
  public:
   using refusal = std::function<void(const control_header&, control_type, std::error_code)>;
@@ -48,7 +48,7 @@ class session_contents {
   sender send_;
   std::size_t unanswered_ = 0;
   std::size_t files_unanswered_ = 0;
-  std::shared_ptr<session_contents*> self_;  // nobody, once this is gone
+  std::shared_ptr<session_contents*> self_;  // null once this is gone
 };
 
 }  // namespace ucx::detail

@@ -1,4 +1,4 @@
-// What one client of a server wants to have hashed.
+// The digests that one client of a server asks for.
 #pragma once
 
 #include <cstddef>
@@ -53,7 +53,7 @@ class session_digests {
   std::map<std::uint64_t, question> waiting_;
   std::vector<std::weak_ptr<file_hasher::question>> leaving_;  // withdrawn
   std::uint64_t last_ = 0;
-  std::shared_ptr<session_digests*> self_;  // nobody, once this is gone
+  std::shared_ptr<session_digests*> self_;  // null once this is gone
 };
 
 }  // namespace ucx::detail

@@ -127,7 +127,7 @@ store_names::done session_files::on_done(const control_header& asked) {
 void session_files::open(const control_header& asked, const open_body& body) {
   const catalogue::stored_name found = catalogue_.find_stored(body.name);
   if (!found.store) return refuse_(asked, control_type::opened, errc::no_such_name);
-  // Who does not know how to release what it opened has it until it leaves.
+  // A client that does not know how to release files has them open until it leaves.
   if (open_.size() + opening_ >= found.store->options().most_open_files_of_one_client) {
     return refuse_(asked, control_type::opened, errc::too_many_of_client);
   }
@@ -211,13 +211,14 @@ void session_files::stat(const control_header& asked, const stat_body& body) {
       }));
 }
 
-/// A page that the catalogue and several stores have a part of. They are asked one after the other,
-/// in the order of their first names, until it is full: who is behind it is not asked for it.
+/// A page that the catalogue and several stores have a part of. The stores are asked one after the
+/// other, in the order of their first names, until it is full. A store whose names come behind it
+/// is not asked.
 struct session_files::gathered_page {
   struct asked_store {
     std::shared_ptr<store_core> store;
-    std::string behind;  // of its own paths
-    std::string first;   // no name of its own that is wanted comes before this one
+    std::string behind;  // a path in the store
+    std::string first;   // no wanted name of the store comes before this one
   };
 
   control_header asked;
@@ -228,9 +229,9 @@ struct session_files::gathered_page {
     entry described;
     bool is_published = false;
   };
-  std::map<std::string, found_entry> found;  // somebody who was not asked yet may come between
+  std::map<std::string, found_entry> found;  // other stores' names may come between
   std::vector<asked_store> stores;           // still to be asked, the next one last
-  std::optional<std::string> horizon;        // behind this, not everybody has told what there is
+  std::optional<std::string> horizon;        // behind this, not all have told their names
   bool more = false;
 
   void add(std::vector<entry>&& part, bool part_has_more, bool is_published) {

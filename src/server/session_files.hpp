@@ -1,4 +1,4 @@
-// What one client of a server asks of its stores, and has open of them.
+// One client's requests for files of a server's stores, and the files that it has open.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace ucx::detail {
 /// open any more. Under the worker's lock.
 class session_files {
  public:
-  /// What an answer is sent by: a refusal where there is an error, else the message.
+  /// Sends an answer: a refusal where there is an error, else the message.
   using refusal = std::function<void(const control_header&, control_type, std::error_code)>;
   using message = std::vector<std::byte>;
   using sender = std::function<void(const message&)>;
@@ -37,11 +37,11 @@ class session_files {
   session_files& operator=(const session_files&) = delete;
   ~session_files();
 
-  /// What the client knows of. Without `stores` it has files, but no directories.
+  /// The features that the client knows. Without `stores` it has files, but no directories.
   void set_features(std::uint64_t features) noexcept { features_ = features; }
   bool holds(std::uint64_t region) const noexcept { return open_.contains(region); }
   struct file_in_use {
-    std::shared_ptr<exposed_region> region;  // nobody, where the client has no such file open
+    std::shared_ptr<exposed_region> region;  // null, where the client has no such file open
     entry described;
   };
   file_in_use find(std::uint64_t region) const;
@@ -89,7 +89,7 @@ class session_files {
   std::size_t unanswered_ = 0;
   std::size_t opening_ = 0;                            // of those
   std::unordered_map<std::uint64_t, open_file> open_;  // by the region's number
-  std::shared_ptr<session_files*> self_;               // nobody, once this is gone
+  std::shared_ptr<session_files*> self_;               // null once this is gone
 };
 
 }  // namespace ucx::detail

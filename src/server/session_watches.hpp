@@ -1,4 +1,4 @@
-// What one client of a server waits for: files that become longer.
+// The waits of one client of a server for files to become longer.
 #pragma once
 
 #include <chrono>
@@ -19,8 +19,8 @@ namespace ucx::detail {
 class exposed_region;
 class file_watcher;
 
-/// Answers come when a file has changed its size, or the client has waited for as long as it
-/// wanted to; not at all once this is gone. Under the worker's lock.
+/// Answers come when a file has changed its size, or when the client has waited as long as it
+/// wanted to. There are none once this is gone. Under the worker's lock.
 class session_watches {
  public:
   using refusal = std::function<void(const control_header&, control_type, std::error_code)>;
@@ -60,7 +60,7 @@ class session_watches {
   sender send_;
   std::map<std::uint64_t, question> waiting_;
   std::uint64_t last_ = 0;
-  std::shared_ptr<session_watches*> self_;  // nobody, once this is gone
+  std::shared_ptr<session_watches*> self_;  // null once this is gone
 };
 
 }  // namespace ucx::detail

@@ -11,7 +11,7 @@
 
 namespace ucx::detail {
 
-/// What such a file says.
+/// The location that such a file holds.
 struct server_location {
   worker_address address = {};
   bool local = false;  ///< Peers need no other interface than the one for loopback.
@@ -23,8 +23,8 @@ struct server_location {
 /// owner alone.
 class address_file {
  public:
-  /// Writes the file at once, whole: who reads it meanwhile sees the one before, or none. One that
-  /// another server left is replaced. Errors: already_exists (a file that is none of ours),
+  /// Writes the file at once, whole: a reader sees the file before, none, or this one. One that
+  /// another server left is replaced. Errors: already_exists (a file that no server wrote),
   /// bad_name, no_such_name, permission_denied, no_space, not_supported (no regular file),
   /// io_error.
   static result<std::unique_ptr<address_file>> write(const std::filesystem::path& path,

@@ -1,4 +1,4 @@
-// What the disk does when a client commits a file of a store.
+// The disk's part of committing a file of a store.
 #pragma once
 
 #include <memory>
@@ -23,8 +23,8 @@ struct commit_job {
   std::shared_ptr<store_directory> directory;
   std::shared_ptr<store_quota> quota;
   std::shared_ptr<file_account> account;
-  /// What it waits in, where what was replaced is freed, too: that may take as long as writing it
-  /// did.
+  /// The queue that it waits in. A replaced file is freed there, too: that may take as long as
+  /// writing it did.
   std::shared_ptr<disk_queue> by;
 
   struct outcome {
@@ -36,7 +36,7 @@ struct commit_job {
 
   /// Errors: those of the system; no_memory; revoked (the store was closed while the disk hung).
   outcome operator()() const;
-  /// The same, without the facts; `last` as that of store_directory::give_name.
+  /// As operator(), but without the facts; `last` as that of store_directory::give_name.
   outcome give_name(last_parent* last = nullptr) const;
 
  private:

@@ -68,9 +68,9 @@ directory_place::top directory_place::look_at(int directory) noexcept {
   return made;
 }
 
-/// Goes up until it goes no farther: to the root, of the process or, where the directory is not
-/// below that, of the machine; in a file system that was unmounted no farther than to its own. It
-/// stops at `known`, which a process that was moved to another root has passed.
+/// Goes up as far as it can: to the root of the process, or of the machine where the directory is
+/// not below that. In a file system that was unmounted, it ends at the root of that. It stops at
+/// `known`, which a process that was moved to another root has passed.
 directory_place::top directory_place::top_above(int directory, const top& known) noexcept {
   top here = look_at(directory);
   owned_descriptor held;

@@ -10,21 +10,21 @@
 
 namespace ucx::detail {
 
-/// An open directory stays the same whatever becomes of its path: that may lead to another one, as
-/// a symbolic link does that was changed, or to nothing, where the process has another root
-/// meanwhile. What is written into it is found nevertheless, unless it was removed, its file system
-/// was unmounted, or something was mounted over it.
+/// An open directory stays the same when its path changes. The path may come to lead to another
+/// one, as a changed symbolic link does, or to nothing, where the process has another root
+/// meanwhile. Files written into the directory are still found. They are not if it was removed, its
+/// file system was unmounted, or something was mounted over it.
 class directory_place {
  public:
   directory_place() noexcept = default;
   /// Of a directory that is open as `directory`, and was opened by `path`.
   directory_place(int directory, const std::filesystem::path& path);
 
-  /// Returns whether nobody finds it any more. Where that can not be told it is not.
+  /// Returns whether no path leads to it any more; false where that can not be told.
   bool is_gone(int directory) const noexcept;
 
  private:
-  /// What is at the end of the way up.
+  /// The end of the way up.
   struct top {
     ::dev_t device = 0;
     ::ino_t inode = 0;

@@ -31,8 +31,9 @@ bool concerns_one_name(int number) noexcept {
          number == EPERM;
 }
 
-/// The same of what a name leads to: also what a server of files has dropped, a file system whose
-/// process is gone, and a file that is longer than this system can say.
+/// Returns whether a failed call is about what one name leads to. That includes a file that a
+/// server of files has dropped, and a file system whose process is gone. It also includes a file
+/// that is longer than this system can say.
 bool concerns_what_is_named(int number) noexcept {
   return concerns_one_name(number) || number == ESTALE || number == ENOTCONN || number == EOVERFLOW;
 }

@@ -32,14 +32,14 @@ std::error_code walk_directory(int directory, std::string_view after, known_name
                                const found_entry& visit);
 
 /// Visits everything below an open directory that is no directory itself and whose path is behind
-/// `after`, in order of the bytes of paths. Symbolic links are not followed, so there are no loops;
-/// what is deeper than a path may be long is left out, and directories that may not be read.
-/// Returns the same.
+/// `after`, in order of the bytes of paths. Symbolic links are not followed, so there are no loops.
+/// Files that are deeper than a path may be long are left out, and so are directories that may not
+/// be read. Returns the same.
 std::error_code walk_tree(int top, std::string_view after, known_names& known,
                           const found_entry& visit);
 
-/// Calls `visit` for each name in an open directory, in any order, with the type of what has it, as
-/// in `st_mode`: 0 where that can not be told. Returns the same.
+/// Calls `visit` for each name in an open directory, in any order. `type` is as in `st_mode`, or 0
+/// where it can not be told. Returns the same.
 std::error_code each_type(int directory,
                           const std::function<void(const std::string& name, ::mode_t type)>& visit);
 

@@ -82,7 +82,7 @@ void file_account::resized(const store_file& file) noexcept {
   count(real);
 }
 
-/// What nobody can tell stays as it was expected.
+/// Keeps the expected size where the real one can not be told.
 void file_account::count(std::optional<std::uint64_t> real) noexcept {
   if (abandoned_ || !real) return;
   if (*real < size()) quota_->refund(size() - *real);

@@ -1,4 +1,4 @@
-// What the quota of a store counts for a file that somebody writes.
+// The quota of a store, and what it counts for a file that is being written.
 #pragma once
 
 #include <atomic>
@@ -27,8 +27,8 @@ class store_quota {
   std::atomic<std::uint64_t> used_;
 };
 
-/// A file grows when a write is taken, before the disk has it; where the disk refuses it, what the
-/// file really has is counted as soon as no write is on its way. Safe from any thread.
+/// A file grows when a write is taken, before the disk has it. Where the disk refuses the write,
+/// the file's real size is counted as soon as no write is on its way. Safe from any thread.
 class file_account {
  public:
   file_account(std::shared_ptr<store_quota> quota, std::uint64_t size) noexcept

@@ -33,7 +33,7 @@ std::optional<run_of_names> known_names::next(const struct ::stat& directory,
     if (!holds) {
       at = std::ranges::upper_bound(names, ordered_name{.key = std::string(after)}, is_before);
     }
-    // What is in front was never read, and what is behind may have to be read.
+    // Names in front of a run were never read, and those behind it may have to be read.
     if (after < each.after || (at == names.end() && each.run.more)) continue;
     return part_of(each.run, at);
   }
@@ -43,7 +43,7 @@ std::optional<run_of_names> known_names::next(const struct ::stat& directory,
 run_of_names known_names::keep(const struct ::stat& directory, std::string_view after,
                                bool with_slashes, run_of_names&& read) {
   const std::lock_guard guard(mutex_);
-  // From here on nobody is told what was there before the list began.
+  // A list that begins replaces what was known of the directory.
   if (after.empty()) {
     std::erase_if(all_, [&](const known& each) { return each.is_of(directory, with_slashes); });
   }

@@ -1,4 +1,4 @@
-// Names of directories that were read, and that whoever lists them has still to be told.
+// Names of directories that were read, and that later pages of a list return.
 #pragma once
 
 #include <sys/stat.h>
@@ -25,9 +25,9 @@ struct run_of_names {
   bool more = false;  ///< There are others behind the last one.
 };
 
-/// Who lists a large directory page by page has it read once for some ten thousand names, and not
-/// once for each page. What is told is never older than the beginning of the list: who begins one
-/// reads anew, and that is what is known from then on. Threads: sharing one object is safe.
+/// A client that lists a large directory page by page has it read once for some ten thousand names,
+/// not once for each page. Names are never older than the beginning of the list: a list that begins
+/// reads anew, and replaces what is known. Threads: sharing one object is safe.
 class known_names {
  public:
   static constexpr std::size_t most_read = 32768;          ///< At a time.

@@ -24,8 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What can not be removed stays. By the system's calls: those of std::filesystem end the process
-/// where there is no memory for them.
+/// Files that can not be removed stay. Uses the system's calls: those of std::filesystem end the
+/// process where there is no memory for them.
 void remove_tree(const fs::path& gone) noexcept {
   const auto remove_one = [](const char* each, const struct ::stat*, int, ::FTW*) {
     static_cast<void>(::remove(each));
@@ -47,7 +47,7 @@ result<void> check_room(const fs::path& within, std::uint64_t room, const std::s
   if (static_cast<std::uint32_t>(about.f_type) != TMPFS_MAGIC) {
     return failure{errc::not_supported, doing + ", which is no file system in memory (tmpfs)"};
   }
-  if (about.f_blocks == 0) return {};  // without a limit of its own
+  if (about.f_blocks == 0) return {};  // without a limit
   const std::uint64_t free =
       static_cast<std::uint64_t>(about.f_bavail) * static_cast<std::uint64_t>(about.f_bsize);
   if (free >= room) return {};
@@ -81,8 +81,8 @@ result<std::unique_ptr<memory_directory>> memory_directory::make(const fs::path&
   return failure{errc::busy, doing};
 }
 
-/// Returns the lock of a directory that nobody uses, and that is still there; nothing, with errno,
-/// otherwise.
+/// Returns the lock of a directory that no process uses, and that is still there; nothing, with
+/// errno, otherwise.
 owned_descriptor memory_directory::lock(const fs::path& path) noexcept {
   owned_descriptor held(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!held || ::flock(held.get(), LOCK_EX | LOCK_NB) != 0) return {};
@@ -94,7 +94,7 @@ owned_descriptor memory_directory::lock(const fs::path& path) noexcept {
   return is_it && own.st_uid == ::geteuid() ? std::move(held) : owned_descriptor();
 }
 
-/// Removes what servers of this user have left. What can not be removed stays: the next one tries.
+/// Removes what servers of this user have left. Where that fails, the next server tries.
 void memory_directory::sweep(const fs::path& within, const std::string& begin) {
   each_entry(within.c_str(), [&](std::string_view name) {
     if (!name.starts_with(begin)) return;

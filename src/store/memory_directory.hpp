@@ -15,8 +15,8 @@
 
 namespace ucx::detail {
 
-/// Nobody but this user can look into it. A lock, which the kernel releases with the process, tells
-/// those that are used from what a process has left that was killed.
+/// Only this user can look into it. A lock, which the kernel releases with the process, tells
+/// directories in use from those that a killed process has left.
 class memory_directory {
  public:
   /// Makes one in `within`, and removes what was left there. Errors: no_such_name,

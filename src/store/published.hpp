@@ -1,4 +1,4 @@
-// What a publication holds: a name of a server's, or a store.
+// The object of a publication: a name of a server's, or a store.
 #pragma once
 
 #include <cstddef>

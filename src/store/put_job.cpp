@@ -10,7 +10,7 @@
 namespace ucx::detail {
 namespace {
 
-/// What has to go where the file does not get its name.
+/// Removes the file, and what is counted for it, unless it gets its name.
 class unnamed_file {
  public:
   unnamed_file(const store_directory& directory, file_account& account) noexcept
@@ -72,7 +72,7 @@ std::error_code put_job::write(const whole_file& file, last_parent& last) const 
                           .account = account,
                           .by = by};
   unnamed.keep();
-  // What is to be on the device is there where its path leads to.
+  // A durable file looks its directory up anew: sync_name() syncs where the path leads to.
   return naming.give_name(durable ? nullptr : &last).why;
 }
 

@@ -1,4 +1,4 @@
-// What the disk does with files that a client sends whole.
+// The disk's part of writing files that a client sends whole.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@ struct whole_file {
   std::error_code outcome = {};  ///< Why it is not written, where that is known before.
 };
 
-/// Runs on a thread of its own. Each file is there, whole, or nothing of it is.
+/// Runs on a separate thread. Each file is there, whole, or nothing of it is.
 struct put_job {
   std::vector<whole_file> files;
   bool exclusive;
   bool durable;
   std::shared_ptr<store_directory> directory;
   std::shared_ptr<store_quota> quota;
-  std::shared_ptr<disk_queue> by;  ///< What it waits in.
+  std::shared_ptr<disk_queue> by;  ///< The queue that it waits in.
 
   /// Returns how it went with each. Errors of each: as commit_job's; no_space.
   std::vector<std::error_code> operator()() const;

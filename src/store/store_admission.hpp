@@ -1,4 +1,4 @@
-// Who is let in to the files of a store: how many are open, and which somebody writes.
+// Limits of the files of a store: how many are open, and which have a writer.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@ namespace ucx::detail {
 class store_core;
 struct store_place;
 
-/// Counts what clients have open, and holds it to the store's limits; it opens nothing. A part of
-/// its store, under the worker's lock.
+/// Counts what clients have open, and holds it to the store's limits; it opens nothing. A part of a
+/// store, under the worker's lock.
 class store_admission {
  public:
   /// Returns `options` with what was left open, by what the process may have open.

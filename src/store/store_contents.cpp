@@ -115,7 +115,7 @@ void store_contents::put(std::vector<whole_file> files, bool exclusive, bool dur
     claimed->release();
     answer(ec ? claimed->refusals(ec) : std::move(outcomes));
   };
-  // Bounded by their room. On a thread of its own: of so many files each may take the device a
+  // Bounded by their room. They have a separate thread: each of so many files may take the device a
   // while, and other writers wait for none of them.
   store_.disk().ask<std::vector<std::error_code>>(store_disk::lane::putting, std::move(job), end,
                                                   true);

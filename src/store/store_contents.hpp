@@ -15,8 +15,8 @@ namespace ucx::detail {
 
 class store_core;
 
-/// Knows how much of what came waits for the disk. Nobody has these files open. A part of its
-/// store, under the worker's lock; what is asked is answered as `store_disk` says.
+/// Counts the bytes of whole files that wait for the disk. Clients do not have these files open. A
+/// part of a store, under the worker's lock; answers come as `store_disk` says.
 class store_contents {
  public:
   /// So many bytes of files that come whole may wait for the disk; each takes some by itself.

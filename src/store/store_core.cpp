@@ -79,19 +79,19 @@ bool store_core::begin_close(clock::time_point until) noexcept {
   if (!server) return false;
   server->withdraw(*this);
   files_.withdraw(*server, until);
-  // From here on nobody makes another thread.
+  // From here on no thread is made.
   files_.discard_unnamed(*server->home());
   disk_.begin_stop();
   return true;
 }
 
-/// Nobody is told anything any more, and a disk that hangs is left behind.
+/// No client is told anything any more, and a disk that hangs is left behind.
 void store_core::end_close(std::chrono::steady_clock::time_point farewell) noexcept {
   const std::shared_ptr<store_host> server = server_.lock();
   if (!server) return;
   disk_.stop(farewell);
   memory_.reset();  // nothing writes there any more
-  // Who publishes it again may do so at once, although the publication is still there.
+  // The directory may be published again at once, although this publication still exists.
   const std::lock_guard guard(server->home()->lock());
   directory_.reset();
   disk_.end_questions(*server->home());

@@ -33,9 +33,9 @@ class context_core;
 class store_host;
 class worker_core;
 
-/// What a store is to all of its parts: the directory, what was decided of it, and its end. Under
-/// the worker's lock, but for what `published` has, what never changes, and what closes it.
-/// What waits for a disk runs on threads of the store's (`store_disk`).
+/// The parts of a store share this: the directory, what was decided of it, and its end. Under the
+/// worker's lock, but for what `published` has, what never changes, and what closes it. Threads of
+/// the store do what waits for a disk (`store_disk`).
 class store_core final : public published, public std::enable_shared_from_this<store_core> {
  public:
   static result<std::shared_ptr<store_core>> make(const std::shared_ptr<store_host>& server,
@@ -51,9 +51,9 @@ class store_core final : public published, public std::enable_shared_from_this<s
   std::string url() const override;
   bool is_open() const noexcept override { return !closed_.load(std::memory_order_acquire); }
   void close(clock::time_point until = clock::time_point::max()) noexcept override;
-  /// The two halves of that, so that several stores share the time that their disks may take:
-  /// withdraws it, and has its threads end; waits for them until `farewell`. The second is for who
-  /// got true from the first.
+  /// The two halves of that, so that several stores share the time that their disks may take. The
+  /// first withdraws the store, and has its threads end. The second waits for them until
+  /// `farewell`; only the caller that got true from the first may call it.
   bool begin_close(clock::time_point until) noexcept;
   void end_close(std::chrono::steady_clock::time_point farewell) noexcept;
 

@@ -26,7 +26,7 @@ namespace {
 
 constexpr int to_look_at = O_PATH | O_CLOEXEC | O_NOFOLLOW;
 constexpr int to_go_through = O_PATH | O_CLOEXEC | O_NOFOLLOW | O_DIRECTORY;
-// Whatever replaced a regular file since it was looked at keeps nobody waiting.
+// A file that replaced a regular one since it was looked at must not block the open.
 constexpr int without_waiting = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
 constexpr std::uint64_t beneath = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
@@ -41,8 +41,8 @@ owned_descriptor open_known(int root, const char* path, int flags) noexcept {
   return owned_descriptor(static_cast<int>(::syscall(SYS_openat2, root, path, &how, sizeof how)));
 }
 
-/// Returns whether a file system is on a disk of this machine, or in its memory: to open what is
-/// known asks nobody there, as it does over a network, or of a program.
+/// Returns whether a file system is on a disk of this machine, or in its memory. Opening what is
+/// known there waits for no network and no program.
 bool is_local(int directory) noexcept {
   struct ::statfs about = {};
   if (::fstatfs(directory, &about) != 0) return false;
@@ -107,8 +107,8 @@ bool move(int from, const std::string& old_name, int to, const std::string& name
           bool exclusive) noexcept {
   if (!exclusive) return ::renameat(from, old_name.c_str(), to, name.c_str()) == 0;
   if (::renameat2(from, old_name.c_str(), to, name.c_str(), RENAME_NOREPLACE) == 0) return true;
-  // Some file systems, as NFS, do not know this, and some filters of system calls, as containers
-  // have, deny it; of files a second name is as good.
+  // Some file systems, as NFS, do not know this. Some filters of system calls, as containers have,
+  // deny it. For files a second name is as good.
   if (errno != EINVAL && errno != ENOSYS && errno != EPERM) return false;
   struct ::stat about = {};
   if (::fstatat(from, old_name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) return false;
@@ -121,8 +121,8 @@ bool move(int from, const std::string& old_name, int to, const std::string& name
   return false;
 }
 
-/// Returns why nothing is moved over what has that name, or why it is not moved itself: only a file
-/// of a store's is, and a directory where that is said.
+/// Returns why what has that name is not moved, or is not replaced. Only a file of a store's is,
+/// and a directory where that is said.
 std::error_code check_movable(int directory, const std::string& name, bool directories_too,
                               struct ::stat& about) noexcept {
   if (::fstatat(directory, name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -213,8 +213,8 @@ result<std::shared_ptr<store_directory>> store_directory::open(const std::filesy
   return made;
 }
 
-/// What a server that died has left in the spool is nobody's: who holds the lock is the only one to
-/// put anything there.
+/// Removes what a server that died has left in the spool: only the server that holds the lock puts
+/// anything there.
 result<void> store_directory::open_spool(const std::string& doing) {
   const std::string name(spool_name);
   constexpr int mode = 0700;

@@ -27,7 +27,7 @@ struct spooled_file {
   owned_descriptor descriptor = {};
 };
 
-/// What had a name that is another file's now.
+/// A file whose name is another file's now.
 struct replaced_file {
   file_facts facts = {};
   /// Where freeing its bytes takes long: they are freed when this is closed.
@@ -41,12 +41,12 @@ struct last_parent {
 };
 
 /// Every call may take as long as a disk does. Paths are such that nothing complains about
-/// (`complaint_about_path`). No symbolic link is followed, whoever makes one and when; nothing but
-/// a regular file is ever opened. Safe from any thread.
+/// (`complaint_about_path`). No symbolic link is followed, also none that is made meanwhile;
+/// nothing but a regular file is ever opened. Safe from any thread.
 class store_directory {
  public:
-  /// How paths are looked up: by the kernel at once, or component by component, where the kernel is
-  /// older than 5.6 or does not let us.
+  /// How paths are looked up: by the kernel at once, or component by component. The latter is for
+  /// kernels older than 5.6, or that do not let us.
   enum class lookup { automatic, by_component };
 
   /// Errors: no_such_name, permission_denied, not_supported (not a directory); with `writable`
@@ -60,8 +60,8 @@ class store_directory {
   /// Opens a regular file. Errors: no_such_name (a symbolic link on the way, too), not_supported
   /// (a directory, or something else), permission_denied, too_many_files, io_error, store_gone.
   result<opened_file> open_file(const std::string& path, bool writable) const;
-  /// The same for reading, where the kernel knows the file already and the file system is one of
-  /// this machine's disks: then nothing waits. Nothing where that is not so, or anything is wrong.
+  /// As open_file for reading, where the kernel knows the file already and the file system is one
+  /// of this machine's disks: then nothing waits. Nothing where that is not so, or on any error.
   std::optional<opened_file> open_now(const std::string& path) const;
   std::optional<file_facts> stat_now(const std::string& path) const;
   /// Describes a regular file or a directory; the empty path is the root. Errors: as open_file.
@@ -81,7 +81,8 @@ class store_directory {
   /// where this one went.
   result<replaced_file> give_name(const std::string& spooled, const std::string& path,
                                   bool exclusive, last_parent* last = nullptr) const;
-  /// Returns when the name is on the device, with those of its directories. Errors: io_error.
+  /// Returns when the name, and those of the directories above it, are on the device. Errors:
+  /// io_error.
   std::error_code sync_name(std::string_view path) const;
   void discard(const std::string& spooled) const noexcept;
   /// Returns whether room reserved ahead of new files makes writing them faster.
@@ -97,7 +98,7 @@ class store_directory {
   // For its parts.
   /// Opens what is there, as open(2) has the `flags`; nothing, with errno, where it can not.
   owned_descriptor open_beneath(const std::string& path, int flags) const noexcept;
-  /// Returns whether nobody finds it any more.
+  /// Returns whether no path leads to it any more.
   bool is_gone() const noexcept { return place_.is_gone(root_.get()); }
 
  private:
@@ -122,9 +123,9 @@ class store_directory {
 /// Returns what a failed call of the system on a file of a store means.
 std::error_code store_error(int number) noexcept;
 
-/// Returns whether the system, or the file system, does not let this process do `how` (as access(2)
-/// has it) in an open directory; sets errno then. That it can not be asked, as where a filter of
-/// system calls denies it (EPERM), says nothing.
+/// Returns whether the system, or the file system, denies this process `how` (as access(2) has it)
+/// in an open directory; sets errno then. Returns false where it can not be asked, as where a
+/// filter of system calls denies that (EPERM).
 bool is_refused(int directory, int how) noexcept;
 
 /// Returns what the system says of an open file.

@@ -65,7 +65,7 @@ void store_disk::last_answers::run(worker_core&) {
   while (!left->empty()) {
     try {
       left->extract(left->begin()).mapped()(errc::revoked);
-    } catch (const std::bad_alloc&) {  // whoever asked learns it from the end
+    } catch (const std::bad_alloc&) {  // the client learns it from the end
     }
   }
 }

@@ -24,9 +24,9 @@ class store_core;
 class store_host;
 class worker_core;
 
-/// A part of its store. What is asked of it is answered when the disk has done it, by a handler
-/// that is called under the worker's lock, within the call or later; with `revoked` where the store
-/// is closed before the disk has said anything. Under that lock, but for what ends it.
+/// A part of a store. When the disk has done what is asked of it, a handler answers. The handler is
+/// called under the worker's lock, within the call or later. It gets `revoked` where the store is
+/// closed before the disk has said anything. All of it is under that lock, but for what ends it.
 class store_disk {
  public:
   /// Kinds of work that do not wait for each other.
@@ -44,7 +44,7 @@ class store_disk {
   template <class Result, class Work, class Answer>
   bool ask(lane which, Work work, Answer answer, bool always = false);
 
-  // For the end of the store, without the lock; nobody makes another thread then.
+  // For the end of the store, without the lock; no thread is made then.
   /// Returns the queue of a thread that was made, although the store is closed.
   std::shared_ptr<disk_queue> last_queue(lane which) const noexcept;
   /// Has its threads end.

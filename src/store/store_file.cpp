@@ -20,7 +20,7 @@ store_file::~store_file() {
       *closed = owned_descriptor();
       return disk_queue::answer();
     });
-    // The store was closed before: nobody is to wait for its disk any more.
+    // The store was closed before: this thread may not wait for its disk any more.
     if (!taken) std::thread([closed] { *closed = owned_descriptor(); }).detach();
   } catch (const std::exception&) {  // then it is closed here
   }

@@ -16,9 +16,9 @@
 
 namespace ucx::detail {
 
-/// Read and written by system calls, never mapped. Its descriptor is closed by `closing`, the
-/// disk's thread: that may take as long as a write. Without one whoever lets it go waits. Threads:
-/// as file_source; one at a time writes, resizes and gives room back.
+/// Read and written by system calls, never mapped. `closing`, the disk's thread, closes the
+/// descriptor: that may take as long as a write. Without it the thread that lets the file go waits.
+/// Threads: as file_source; one at a time writes, resizes and gives room back.
 class store_file final : public file_source {
  public:
   store_file(owned_descriptor opened, std::shared_ptr<disk_queue> closing,
@@ -41,7 +41,7 @@ class store_file final : public file_source {
   std::error_code write(std::uint64_t offset, std::span<const std::byte> from) noexcept;
   /// Makes the file `size` bytes long. Errors: as write.
   std::error_code resize(std::uint64_t size) noexcept;
-  /// Returns how many bytes the file has; nothing where nobody can tell.
+  /// Returns how many bytes the file has; nothing where the system does not tell.
   std::optional<std::uint64_t> size_now() const noexcept;
   /// Returns when what was written is on the device. Errors: as write.
   std::error_code sync() noexcept;

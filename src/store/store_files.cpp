@@ -53,7 +53,7 @@ void store_files::let_in(const store_place& place, access wanted, opened_file fi
     store_.admission().forget(place);
     return answer(errc::no_such_name, nullptr, {});
   }
-  // What is not in the spool others may change as well.
+  // Others may change a file that is not in the spool.
   const bool is_new = !place.spooled.empty() && store_.directory()->room_ahead_helps();
   file_preallocation ahead =
       is_new ? file_preallocation(file.descriptor.get()) : file_preallocation();
@@ -126,8 +126,8 @@ void store_files::discard(const std::string& spooled) noexcept {
   }
 }
 
-/// A name is free again when nothing that was written under it is on its way to the disk; returns
-/// false where that is so already.
+/// Frees a name behind the writes to it that are on their way to the disk. Returns false where the
+/// caller has to free it.
 bool store_files::forget_behind_writes(const store_place& place) noexcept {
   try {
     const std::shared_ptr<disk_queue> disk = store_.disk().queue(lane::writing);

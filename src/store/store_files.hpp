@@ -20,8 +20,8 @@ class store_host;
 struct opened_file;
 class worker_core;
 
-/// A part of its store, under the worker's lock, but for what ends it. What is asked is answered as
-/// `store_disk` says.
+/// A part of a store, under the worker's lock, but for what ends it. Answers come as `store_disk`
+/// says.
 class store_files {
  public:
   using opened = std::function<void(std::error_code, std::shared_ptr<store_region>, file_facts)>;
@@ -38,7 +38,7 @@ class store_files {
   void create(const std::string& path, access wanted, bool exclusive, opened answer);
   /// Opens a file to be written where it is, and makes it where there is none.
   void append(const std::string& path, access wanted, opened answer);
-  /// Takes a region out of its client's hands; what has no name yet is thrown away.
+  /// Takes a region out of the client's hands; a file without a name is thrown away.
   void let_go(store_region& region) noexcept;
 
   // For the end of the store, without the lock.

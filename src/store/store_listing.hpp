@@ -1,4 +1,4 @@
-// What is in the directory of a store, in order.
+// The entries of the directory of a store, in order.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ namespace ucx::detail {
 
 class store_directory;
 
-/// Keeps the names that were read for one page, for the next ones. A part of its directory; what
-/// holds there for every call holds here.
+/// Keeps the names that were read for one page, for the next ones. A part of a store_directory,
+/// whose rules for every call hold here.
 class store_listing {
  public:
   explicit store_listing(const store_directory& directory) noexcept : directory_(directory) {}

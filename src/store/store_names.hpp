@@ -1,4 +1,4 @@
-// What is asked of the files of a store by their names.
+// Requests about the files of a store by their names.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ namespace ucx::detail {
 
 class store_core;
 
-/// Nobody has a file open for this. A part of its store, under the worker's lock; what is asked is
-/// answered as `store_disk` says.
+/// None of these opens a file for a client. A part of a store, under the worker's lock; answers
+/// come as `store_disk` says.
 class store_names {
  public:
   using done = std::function<void(std::error_code)>;

@@ -97,7 +97,7 @@ void store_region::write(endpoint_core& from, const frame& asked,
 
 void store_region::hand_over(worker_core& home, endpoint_core& from, const frame& asked,
                              std::span<const std::byte> payload) {
-  // What is on its way to the store's worker is bounded here, what the disk has to do there.
+  // Bytes on their way to the store's worker are bounded here, the disk's work is bounded there.
   const std::uint64_t room = write_room(asked.length, window_);
   if (handed_over_.load(std::memory_order_relaxed) + room > window_) {
     return region_service::answer_write(from, asked, errc::busy);

@@ -23,8 +23,8 @@ class worker_core;
 /// Where a region's file stands.
 struct store_place {
   std::string path;
-  /// In the spool, while the file has no name of its own; then `exclusive` says whether there may
-  /// be none of that name when it gets one.
+  /// The name in the spool, while the file has no other one. Then `exclusive` says whether there
+  /// may be none of that name when it gets one.
   std::string spooled = {};
   bool exclusive = false;
   bool is_committing = false;  ///< Then what is in the spool is the commit's.
@@ -67,7 +67,7 @@ class store_region final : public exposed_region,
                std::shared_ptr<store_file> file, store_place place, access granted,
                std::uint64_t size);
   using staging = std::shared_ptr<std::vector<std::byte>>;
-  /// Who is told how a write ended.
+  /// Is told how a write ended.
   struct writer {
     std::weak_ptr<endpoint_core> peer;
     std::weak_ptr<worker_core> worker = {};  // of the peer, where it is not the store's own

@@ -1,4 +1,4 @@
-// What goes to the disk of the files that clients have open for writing.
+// Writes to the files that clients have open, on their way to the disk.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace ucx::detail {
 class store_core;
 class store_region;
 
-/// One thing after the other: writes, commits and new sizes wait in one queue. A part of its store,
-/// under the worker's lock; what is asked is answered as `store_disk` says.
+/// One thing after the other: writes, commits and new sizes wait in one queue. A part of a store,
+/// under the worker's lock; answers come as `store_disk` says.
 class store_writing {
  public:
   using committed = std::function<void(std::error_code, file_facts)>;

@@ -43,8 +43,8 @@ file_mode parse_file_mode(const char* mode, std::error_code& ec) {
   return made;
 }
 
-/// Those that are open, so that they can be closed while there is still a network to do it over:
-/// the C library flushes its files when that is gone.
+/// All open files, to be closed while there is still a network to do it over. The C library flushes
+/// its files when that is gone.
 class cookie_file::open_files {
  public:
   static open_files& all() {
@@ -173,14 +173,13 @@ Result cookie_file::attempt(Result failed, Call&& call) noexcept {
   });
 }
 
-/// The C library does not tell what it hands over because the program flushes, and what because its
-/// buffer is full: so all of it is made visible, and its buffer is long. Returns 0 for a failure,
-/// which is what it expects.
+/// The C library hands over alike what the program flushes, and what a full buffer gives. So all of
+/// it is made visible, and the buffer is long. Returns 0 for a failure, as the C library expects.
 ::ssize_t cookie_file::write(void* self, const char* from, std::size_t count) noexcept {
   auto& own = *static_cast<cookie_file*>(self);
 #ifdef __GLIBC__
-  // glibc's own note of where it is, which it does not move when it writes to what is no
-  // descriptor: a seek from here would go astray. Without one it asks.
+  // glibc keeps a note of the position, and does not move it when it writes to something that is no
+  // descriptor. A seek from there would go astray. Without a note glibc asks.
   own.file_->_offset = -1;
 #endif
   if (!own.may_go_on()) return 0;
@@ -216,7 +215,7 @@ int cookie_file::close(void* self) noexcept {
     own->fail(errc::forked_child);
     return -1;  // and is left alone: its connection is the parent's
   }
-  // What the end of the program has closed before has nothing more to say.
+  // A file that the end of the program has closed before has nothing more to say.
   const int result = own->attempt(
       -1, [own] { return !own->buffer_.is_open() || own->buffer_.close() != nullptr ? 0 : -1; });
   const int why = errno;

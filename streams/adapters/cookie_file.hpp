@@ -16,7 +16,7 @@
 
 namespace ucx::detail {
 
-/// What a mode of fopen asks for.
+/// A mode of fopen, taken apart.
 struct file_mode {
   std::ios_base::openmode wanted = {};
   std::string normal;  ///< "r", "w" or "a", with "+" where it is for both

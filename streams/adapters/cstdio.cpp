@@ -17,8 +17,9 @@
 namespace ucx {
 namespace {
 
-/// What is only written gathers in long buffers, of which each costs a flush; what is read comes
-/// out of the filebuf's own, and a short one keeps reads here and there short.
+/// Files that are only written gather bytes in long buffers, because each buffer costs a flush.
+/// Files that are read need none beside the filebuf's own, and a short one keeps scattered reads
+/// short.
 std::size_t buffer_size_for(const detail::file_mode& mode, const stream_options& options) {
   constexpr std::size_t of_both = std::size_t{64} << 10U;
   if (mode.normal == "r") return 0;

@@ -59,7 +59,7 @@ bool block_pool::wait_for_parked() {
   if (parked_.empty()) return false;
   std::error_code outcome;
   parked_.front().transfer.wait(outcome);
-  // Nobody wants to know how it ended, but that it did not.
+  // How it ended does not matter, but only that it did.
   if (!parked_.front().transfer.done()) parked_.front().transfer.wait();
   collect_parked();
   return true;

@@ -14,7 +14,7 @@ namespace ucx::detail {
 /// Aligned for the widest copies a processor has.
 inline constexpr std::align_val_t block_alignment{64};
 
-/// Memory of one buffer; empty, or of one of its pool's two sizes.
+/// Memory of one buffer; empty, or of one of the pool's two sizes.
 class block {
  public:
   block() noexcept = default;
@@ -36,9 +36,9 @@ class block {
   std::size_t size_ = 0;
 };
 
-/// Gives out blocks. One whose transfer nobody wants any more is parked until the transfer is done,
-/// because it may still be written to or read from; to give a transfer up could
-/// cost the connection. Its bytes are in flight until then.
+/// Gives out blocks. One whose transfer is not wanted any more is parked until the transfer is
+/// done, because it may still be written to or read from. Giving a transfer up could cost the
+/// connection. The bytes of a parked block are in flight until then.
 class block_pool {
  public:
   /// Blocks are of `block_size`, or of `short_size` where that is enough.

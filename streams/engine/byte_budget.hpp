@@ -5,8 +5,8 @@
 
 namespace ucx::detail {
 
-/// One for both directions of a stream: whoever starts a transfer takes its bytes, and gives them
-/// back when they have arrived, or will not.
+/// One for both directions of a stream. The side that starts a transfer takes its bytes, and gives
+/// them back when they have arrived, or will not.
 class byte_budget {
  public:
   explicit byte_budget(std::size_t bound) noexcept : bound_(bound) {}

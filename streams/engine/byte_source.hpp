@@ -1,4 +1,4 @@
-// What a stream reads and writes: bytes at offsets, moved by requests.
+// The bytes that a stream reads and writes: at offsets, moved by requests.
 #pragma once
 
 #include <chrono>
@@ -26,8 +26,9 @@ class byte_source {
   virtual std::uint64_t limit() const noexcept { return size(); }
   /// Returns whether `measure()` may tell another size than `size()`.
   virtual bool can_be_measured() const noexcept { return false; }
-  /// Asks how many bytes there are by now, and waits for up to `wait` while that is `known`; up to
-  /// there the caller may read then. Throws why nobody tells. REQUIRES: can_be_measured().
+  /// Returns how many bytes there are by now; the caller may then read up to there. Waits for up to
+  /// `wait` while that is `known`. Throws where the size can not be told. REQUIRES:
+  /// can_be_measured().
   virtual std::uint64_t measure(std::uint64_t known, std::chrono::nanoseconds wait) {
     static_cast<void>(wait);
     return known;
@@ -59,12 +60,13 @@ class byte_source {
   virtual content_id content() const noexcept { return {}; }
   /// Returns whether `recover()` may do something.
   virtual bool recovers() const noexcept { return false; }
-  /// Has a source that is lost (`status()`) again, at any price of time that it was given; returns
-  /// false where that is not what is wrong with it. Then the caller may begin anew: nothing that
-  /// was started, or viewed, is of use. Throws why it can not be had.
+  /// Has a source that is lost (`status()`) again, at any price of time that it was given. Returns
+  /// false where the source is not lost. After true the caller may begin anew: nothing that was
+  /// started, or viewed, is of use. Throws why it can not be had.
   /// REQUIRES: nothing that was written is unconfirmed.
   virtual bool recover() { return false; }
-  /// From here on `recover()` tries for a moment only: nobody asked for what is done now.
+  /// From here on `recover()` tries for a moment only: the program did not ask for what is done
+  /// now.
   virtual void hurry() noexcept {}
 
   /// Returns how many connections its reads take.
@@ -81,7 +83,7 @@ class byte_source {
   /// behind it may not be there.
   virtual void forget_writes(std::uint64_t missing) = 0;
 
-  /// Returns the time, by the clock that the deadlines of its transfers are kept by.
+  /// Returns the time, by the clock of the deadlines of transfers.
   virtual std::chrono::steady_clock::time_point now() const noexcept = 0;
 
   /// Returns no error while transfers can succeed.

@@ -9,21 +9,20 @@
 namespace ucx::detail {
 
 /// Follows bandwidth times delay, from what is seen of transfers: when each was started, and when
-/// it was found to be over.
-/// The bandwidth is the most that was delivered between start and end of one transfer, by the time
-/// from the delivery before its start on, or by the time in which as much was started, whichever is
-/// longer: ends that are found late, in bunches, would look like a fast link
-/// (draft-cheng-iccrg-delivery-rate-estimation). The most of the last four rounds counts; the delay
-/// is the shortest transfer of the last ten seconds (the filters of BBR:
-/// draft-cardwell-iccrg-bbr-congestion-control, "BBR.BtlBw" and "BBR.RTprop"). The window is twice
-/// their product, so that it doubles in each round trip for as long as it is the window that limits
-/// the rate (dynamic right-sizing: Fisk and Feng, 2001), and two transfers more. A transfer that is
-/// alone takes its own time on the wire besides the delay: its bytes are taken off the product. It
-/// is never less than `least_blocks`, which is what a link needs whose delay is nothing, nor more
-/// than the bound. Where it comes to more than half the bound, transfers are short, a 64th of the
-/// bound: the window is full but for one of them.
+/// it was found to be over. The bandwidth is the most that was delivered between start and end of
+/// one transfer, divided by a time. That is the time from the delivery before its start on, or the
+/// time in which as much was started, whichever is longer. Otherwise ends that are found late, in
+/// bunches, would look like a fast link (draft-cheng-iccrg-delivery-rate-estimation). The most of
+/// the last four rounds counts. The delay is the shortest transfer of the last ten seconds. Both
+/// are the filters of BBR (draft-cardwell-iccrg-bbr-congestion-control, "BBR.BtlBw" and
+/// "BBR.RTprop"). The window is twice their product, and two transfers more. So it doubles in each
+/// round trip while it is the window that limits the rate (dynamic right-sizing: Fisk and Feng,
+/// 2001). A transfer that is alone takes its own time on the wire besides the delay: its bytes are
+/// taken off the product. The window is never less than `least_blocks`, which is what a link needs
+/// whose delay is nothing, nor more than the bound. Where it comes to more than half the bound,
+/// transfers are short, a 64th of the bound. Then the window is full but for one of them.
 ///
-/// What is known of the delay:
+/// States of the delay:
 ///
 ///     from    | to    | when
 ///     unknown | known | a transfer was seen to take time
@@ -44,7 +43,7 @@ class flow_window {
 
   flow_window(std::size_t bound, std::size_t block, std::size_t least_blocks = 4) noexcept;
 
-  /// A transfer starts; `alone`: nothing else of its direction is in flight.
+  /// A transfer starts; `alone`: nothing else is in flight in its direction.
   mark started(clock::time_point now, bool alone) noexcept {
     if (alone) delivered_at_ = started_at_ = now;
     return {now, delivered_, delivered_at_, started_at_, alone};

@@ -17,8 +17,8 @@ laned_source::laned_source(std::unique_ptr<byte_source> first,
   }
 }
 
-/// Who is the last that uses a lane closes its connection, which waits for the server, within a
-/// bound: one that is stopped or gone is waited for once, and not by one lane after the other.
+/// The last user of a lane closes its connection, which waits for the server, within a bound. The
+/// lanes are closed at the same time, so a server that is stopped or gone is waited for once.
 laned_source::~laned_source() {
   for (lane& each : lanes_) {
     try {
@@ -62,8 +62,8 @@ request laned_source::start_read_at(std::uint64_t offset, std::span<std::byte> i
   started.then([left = chosen->outstanding, length = into.size()](std::error_code) {
     left->fetch_sub(length, std::memory_order_relaxed);
   });
-  // Behind that, which may throw and then counts nothing. The read may have ended by now: nobody
-  // but this thread looks at the sum.
+  // Behind that, which may throw and then counts nothing. The read may have ended by now: only this
+  // thread looks at the sum.
   chosen->outstanding->fetch_add(into.size(), std::memory_order_relaxed);
   return started;
 }

@@ -17,14 +17,14 @@
 
 namespace ucx::detail {
 
-/// Each read goes whole over the lane that has the fewest bytes under way. Everything else is
-/// asked of the source that was opened first, which also reads what the lanes do not reach: what
-/// was added to a file since they were opened. A lane that is lost is the source's loss.
-/// Writes would have no order among each other: one that was given up on one connection can
-/// arrive behind what was written instead of it on another. So they take the first.
+/// Each read goes whole over the lane that has the fewest bytes under way. Everything else is asked
+/// of the source that was opened first. That also reads what the lanes do not reach: what was added
+/// to a file since they were opened. A lane that is lost is the source's loss. Writes take the
+/// first source, because writes of two connections have no order. A write that was given up on one
+/// could arrive behind its replacement on another.
 class laned_source final : public byte_source {
  public:
-  /// REQUIRES: more than one lane, each of the content and the size that `first` has; nothing is in
+  /// REQUIRES: more than one lane, each of the content and the size that `first` has. Nothing is in
   /// place, and nothing grows when it is written.
   laned_source(std::unique_ptr<byte_source> first, std::vector<std::unique_ptr<byte_source>> lanes);
   /// Closes all of them at the same time, `first` on the calling thread.

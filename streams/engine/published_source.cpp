@@ -103,7 +103,7 @@ std::unique_ptr<byte_source> open_published(const std::function<client()>& conne
                                                    through, name, access_of(mode), options, each);
   if (options.reconnect <= options.reconnect.zero()) return opened;
   const reopening_source::use how = use_of(*opened, mode, options);
-  // What `app` made, or found, is there by now: if it is not any more, it is not to be made anew.
+  // A file that `app` made, or found, is there by now. If it is not any more, it is not made anew.
   auto again = [connect, kept = std::string(name), wanted = access_of(mode), options, each] {
     const client found = connect();
     return over_lanes(open_existing(found.share(), kept, wanted, each), found, kept, wanted,

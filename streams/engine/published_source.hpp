@@ -1,4 +1,4 @@
-// What a server publishes, opened as the source of a stream.
+// Opens a name that a server publishes as the source of a stream.
 #pragma once
 
 #include <functional>

@@ -59,7 +59,8 @@ void read_ahead::ask(std::uint64_t position, std::span<std::byte> into, std::uin
     const std::size_t most = std::min(ahead_, depth_);
     while (pieces_.size() < most && asked_end_ < end && has_room(next_length(end))) ask_block(end);
   } catch (const std::exception&) {
-    // What the caller wants may still arrive. Whoever comes to need more asks again, and is told.
+    // The bytes that the caller wants may still arrive. A later read that needs more asks again,
+    // and is told.
   }
 }
 

@@ -15,12 +15,12 @@
 
 namespace ucx::detail {
 
-/// A queue of adjacent pieces. A first read asks for little; each further one in sequence asks for
-/// four times as much, and for twice as many pieces ahead, up to a block and to the window. Where
-/// reads are scattered, each asks for what the caller wants and no more.
+/// A queue of adjacent pieces. A first read asks for little. Each further one in sequence asks for
+/// four times as much, and for twice as many pieces ahead. Both grow up to a block and to the
+/// window. Where reads are scattered, each asks for what the caller wants and no more.
 class read_ahead {
  public:
-  /// What a read that follows no other asks for, at least: a round trip costs as much with it.
+  /// A read that follows no other asks for so much at least: a round trip costs as much with it.
   static constexpr std::size_t first_unit = 1024;
 
   struct piece {
@@ -46,8 +46,8 @@ class read_ahead {
   ~read_ahead() { drop(); }
 
   /// The caller wants bytes from `position` on that it does not have: keeps what was asked for from
-  /// there on, gives up the rest. What is in flight already and belongs into `into` as a whole is
-  /// let land there directly, if it has not begun to arrive.
+  /// there on, gives up the rest. Pieces in flight that belong into `into` as a whole land there
+  /// directly, if they have not begun to arrive.
   void begin(std::uint64_t position, std::span<std::byte> into);
 
   /// Asks for what `into` (at `position`) still lacks, then ahead, not beyond `end`. Without an
@@ -69,8 +69,8 @@ class read_ahead {
   static constexpr std::uint64_t nowhere = std::numeric_limits<std::uint64_t>::max();
 
   static constexpr std::size_t growth = 4;
-  /// After so many reads that follow no other and are not near each other the next ones will not be
-  /// either; after so many it is tried again, where that was not so.
+  /// After `few` reads that follow no other and are not near each other, a read asks for no more
+  /// than it wants. A read that was near the one before puts that off for `patience` further ones.
   static constexpr int few = 3;
   static constexpr int patience = 64;
 
@@ -96,7 +96,7 @@ class read_ahead {
   std::uint64_t begun_at_ = nowhere - first_unit;
   int scattered_ = 0;  // so many reads followed no other; less than none: some were near it
   bool sequential_ = false;
-  bool at_once_ = false;   // the last piece was over as soon as it was asked for
+  bool at_once_ = false;   // the last piece was done at once
   std::size_t unit_ = 0;   // bytes of the next piece into a block
   std::size_t ahead_ = 1;  // pieces in flight, those ahead included
 };

@@ -11,7 +11,7 @@
 namespace ucx::detail {
 
 void reading_side::begin() {
-  // What lies in place is there even when it is no longer true.
+  // Bytes in place are there even when they are no longer true.
   const bool in_place = area_.has == content::lent && area_.holds(source_.position());
   if (in_place && source_.bytes().status()) drop_area();
   if (end_.doubtful()) look_at_end();
@@ -92,8 +92,8 @@ void reading_side::fetch(std::span<std::byte> into) {
   } while (!into.empty());
 }
 
-/// The same where the bytes are here: the get area is the source's own memory, a buffer's size of
-/// it, so that what ends the source is noticed now and then.
+/// Likewise where the bytes are here. The get area is the source's own memory, a buffer's size of
+/// it, so that the end of the source is noticed now and then.
 void reading_side::fetch_in_place(std::span<std::byte> into) {
   if (into.empty()) {
     const std::uint64_t position = source_.position();
@@ -103,7 +103,7 @@ void reading_side::fetch_in_place(std::span<std::byte> into) {
         std::min(written_.readable_end(position, source_.size()), first + pool_.block_size());
     const auto there = source_.bytes().view(first, static_cast<std::size_t>(last - first));
     drop_area();
-    // Nobody writes there: alter() makes a copy first.
+    // The area is only read: alter() makes a copy first.
     area_.bytes = const_cast<std::byte*>(there.data());
     area_.offset = first;
     area_.length = there.size();
@@ -135,7 +135,8 @@ void reading_side::alter() {
   area_.has = content::altered;
 }
 
-/// What was written, or given up, and is still on its way leaves the first read its place.
+/// Waits for earlier transfers where the first read has no room: for writes, and reads that were
+/// given up.
 void reading_side::make_room() {
   while (reads_.empty() && in_flight_.left() < reads_.flow().piece() &&
          (pool_.wait_for_parked() || written_.wait_for_first())) {
@@ -167,7 +168,7 @@ void reading_side::drop_area() noexcept {
   area_.has = content::none;
 }
 
-/// What was moved here stays what it is.
+/// Bytes that were moved here stay as they are.
 void reading_side::leave_source() noexcept {
   reads_.drop();
   if (area_.has == content::lent) drop_area();

@@ -16,11 +16,11 @@
 
 namespace ucx::detail {
 
-/// Nothing is read that was written and is not known to be visible. Each reading function begins at
-/// the position, moves it behind what it gave, and throws why it can not go on; it returns false at
-/// the end of data.
+/// Bytes that were written are not read before they are known to be visible. Each reading function
+/// begins at the position, and moves it behind what it gave. It throws why it can not go on, and
+/// returns false at the end of data.
 ///
-/// What the get area has:
+/// States of the get area:
 ///
 ///     from       | to      | when
 ///     any        | lent    | the next bytes are read, and lie in this process: the source's own
@@ -55,7 +55,7 @@ class reading_side {
   bool read(std::span<std::byte> into);
   /// Goes back by one byte, with the get area around it.
   bool step_back();
-  /// Has the bytes of the get area in memory of ours, for the streambuf to change.
+  /// Has the bytes of the get area in the stream's memory, for the streambuf to change.
   void alter();
 
   /// Where the streambuf may go on; nowhere where the get area is not at the position.
@@ -77,7 +77,7 @@ class reading_side {
   }
   /// A call failed: nothing that was asked for is of use.
   void drop_reads() noexcept { reads_.drop(); }
-  /// What is read from here on may be another thing than what was read so far.
+  /// The source may have other content from here on than was read so far.
   void drop() noexcept {
     reads_.drop();
     drop_area();

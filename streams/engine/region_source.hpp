@@ -18,7 +18,7 @@
 
 namespace ucx::detail {
 
-/// Holds a handle of its own, so that its flushes cover the stream's writes and nobody else's.
+/// Holds a separate handle, so that its flushes cover the stream's writes alone.
 class region_source final : public byte_source {
  public:
   explicit region_source(const remote_region& region, const io_options& each = {})

@@ -17,15 +17,16 @@ constexpr std::chrono::nanoseconds longest_rest = std::chrono::seconds(1);
 /// A server that was started again may not have published everything yet.
 constexpr std::chrono::nanoseconds longest_publishing = std::chrono::seconds(1);
 
-/// Who destroys a stream that has something left to write has not asked to wait for a server.
+/// A program that destroys a stream with something left to write has not asked to wait for a
+/// server.
 constexpr std::chrono::nanoseconds moment = std::chrono::seconds(1);
 
 bool is_lost(std::error_code status) noexcept {
   return status == errc::connection_reset || status == errc::timed_out;
 }
 
-/// Returns whether opening may succeed later: nobody is there at the moment, or who has the file is
-/// this stream, by a connection whose loss the server does not know of yet.
+/// Returns whether opening may succeed later. There may be no server at the moment. The file may be
+/// open by this stream itself, over a connection whose loss the server does not know of yet.
 bool may_pass(std::error_code why) noexcept {
   return is_lost(why) || why == errc::connection_refused || why == errc::unreachable ||
          why == errc::host_not_found || why == errc::busy || why == errc::no_such_name;
@@ -102,8 +103,8 @@ std::unique_ptr<byte_source> reopening_source::open_in_time() {
       const bool is_gone = misses && now - missed >= longest_publishing;
       if (!may_pass(failed.code()) || is_gone || now - begun >= patience_) throw;
       const std::chrono::nanoseconds left = patience_ - (now - begun);
-      // Nobody tells when a server is back, and there is nothing to drive meanwhile: the worker of
-      // what was lost is the client's own, and every attempt makes another one.
+      // A server does not tell that it is back. There is nothing to drive meanwhile: the worker of
+      // the lost source is the client's own, and every attempt makes another one.
       std::this_thread::sleep_for(std::min(rest, left));
       rest = std::min(2 * rest, longest_rest);
     }
@@ -120,7 +121,7 @@ void reopening_source::require_same(const byte_source& found) const {
   if (use_ == use::reads && by_now.generation != before.generation) {
     refuse(name_, "the file was changed meanwhile");
   }
-  // What is added to a file that was cut off would leave a hole before it.
+  // Bytes that are added to a file that was cut off would leave a hole before them.
   const bool relies_on_size = use_ == use::follows || use_ == use::appends;
   if (relies_on_size && found.size() < least_size()) {
     refuse(name_, "the file is shorter than it was");

@@ -16,12 +16,12 @@ namespace ucx::detail {
 /// `recover()` takes another one: of the same name, where the same is behind it.
 class reopening_source final : public byte_source {
  public:
-  /// What has to be the same for its reader, or writer, to go on.
+  /// The property that must not have changed for the reader, or writer, to go on.
   enum class use {
     reads,     ///< The content.
     follows,   ///< The file, which may have become longer.
     edits,     ///< The memory or file, whatever is in it: the writer itself has changed it.
-    appends,   ///< The file; and nobody else may have added to it.
+    appends,   ///< The file; no other writer may have added to it.
     makes_new  ///< Nothing: a file without a name goes with its connection.
   };
   /// Opens the name once. Throws why that fails.
@@ -67,7 +67,7 @@ class reopening_source final : public byte_source {
  private:
   std::unique_ptr<byte_source> open_in_time();
   void require_same(const byte_source& found) const;
-  /// Returns how long the file is at least, if nobody has cut it off.
+  /// Returns how long the file is at least, unless it was cut off.
   std::uint64_t least_size() const noexcept { return std::max(seen_size_, started_end_); }
 
   std::unique_ptr<byte_source> now_;

@@ -11,8 +11,8 @@
 namespace ucx::detail {
 
 /// Decides when the source is asked how long it is by now. The first read that comes to the end
-/// costs nothing; the next one asks, because its program knows of that end and wants to read on all
-/// the same. Who follows asks at once, and waits.
+/// costs nothing. The next one asks, because the program knows of that end and wants to read on all
+/// the same. A stream that follows asks at once, and waits.
 class source_end {
  public:
   source_end(byte_source& source, std::chrono::nanoseconds follow) noexcept
@@ -32,7 +32,7 @@ class source_end {
     begun_.reset();
     unanswered_.reset();
   }
-  /// Asks, and returns where the end is. Throws why nobody tells.
+  /// Asks, and returns where the end is. Throws where that can not be told.
   std::uint64_t measure(std::uint64_t known) {
     const auto asked = source_.now();
     if (!begun_) begun_ = asked;
@@ -54,7 +54,7 @@ class source_end {
     const bool waited = asked && source_.now() - *asked >= a_while;
     return waited && begun_ && source_.now() - *begun_ < follow_;
   }
-  /// The same without waiting for it to become longer.
+  /// As measure(), without waiting for it to become longer.
   std::uint64_t look() {
     doubtful_ = false;
     return source_.measure(0, std::chrono::nanoseconds::zero());

@@ -89,7 +89,7 @@ void stream_engine::note_failure() noexcept {
   writing_.note_lost(failure_);
 }
 
-/// What was lost is more than what was to be written.
+/// The whole new file is lost, not only the bytes that were to be written.
 void stream_engine::tell_gone() noexcept {
   try {
     failure_.explain(std::make_exception_ptr(ucx::error(
@@ -107,8 +107,8 @@ bool stream_engine::waited_well() noexcept {
   return reading_.had_waited() && failure_.code() == errc::connection_reset;
 }
 
-/// Has the source again, where that is what kept bytes from being read. What was written and is
-/// missing is told of before anything else is done.
+/// Has the source again, where that is what kept bytes from being read. Missing writes are told of
+/// before anything else is done.
 bool stream_engine::reopen() noexcept {
   if (source_.gave_up() || failure_.code() == errc::forked_child) return false;
   if (failure_.is_of_writes() || !source_.is_lost()) return false;
@@ -154,8 +154,8 @@ stream_engine::areas stream_engine::current_areas() const noexcept {
   return shown;
 }
 
-/// What is open for writing alone is at its end for who reads, as a file is, and nothing of what is
-/// written changes by it; but `error()` says why.
+/// To a read, a stream that is open for writing alone is at its end, as a file is. Nothing of what
+/// is written changes by it, but `error()` says why.
 stream_engine::outcome stream_engine::refuse_to_read() noexcept {
   state_ = state::idle;
   try {

@@ -1,4 +1,4 @@
-// What a stream does between its get and put areas and its source.
+// Moves the bytes of a stream between its get and put areas and its source.
 #pragma once
 
 #include <cstddef>
@@ -76,8 +76,8 @@ class stream_engine {
   outcome read(std::span<std::byte> into, std::size_t& count) noexcept;
   /// Goes back by one byte, with the get area around it.
   outcome step_back() noexcept;
-  /// The streambuf is about to change a byte of the get area, which is not what the source has: it
-  /// may only where this has succeeded, in the areas that are current then.
+  /// The streambuf is about to change a byte of the get area, which then differs from the source.
+  /// It may only where this has succeeded, in the areas that are current then.
   outcome alter_get_area() noexcept;
   /// Returns how many bytes are left to read, or -1.
   std::int64_t remaining() noexcept;
@@ -97,12 +97,13 @@ class stream_engine {
   outcome seek(std::int64_t offset, std::ios_base::seekdir base) noexcept;
 
   enum class ending {
-    closed,     ///< Somebody asked for it.
-    destroyed,  ///< Nobody did.
+    closed,     ///< The program asked for it.
+    destroyed,  ///< The program did not.
   };
   /// Syncs, has what was written appear, and lets go of the source. Returns the failure of that;
-  /// nothing when closed already. Nothing new appears where bytes that were written are missing, or
-  /// where the stream is destroyed by an exception that was not there when it was opened.
+  /// nothing when closed already. Nothing new appears where bytes that were written are missing.
+  /// Nor does it where the stream is destroyed by an exception that was not there when it was
+  /// opened.
   std::error_code close(ending how = ending::closed) noexcept;
 
  private:
@@ -119,7 +120,7 @@ class stream_engine {
       return outcome::failed;
     }
   }
-  /// The same, again and again as long as the source is lost and can be had back.
+  /// As attempt(), again and again as long as the source is lost and can be had back.
   template <class Action>
   outcome attempt_to_read(Action&& action) noexcept {
     // A source that is lost again before a byte came is not worth more attempts than these.

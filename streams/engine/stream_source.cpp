@@ -14,7 +14,7 @@ void stream_source::require(std::ios_base::openmode wanted, std::string_view wha
   if ((mode_ & wanted) != wanted) refuse(errc::permission_denied, what);
 }
 
-/// No part of what is in two places is copied: where the first ends, nobody can tell.
+/// Refuses bytes that lie in two places: where the first place ends can not be told.
 void stream_source::check_place(std::span<const std::byte> bytes) const {
   std::error_code misplaced;
   detail::is_copied_by_driver(bytes.data(), bytes.size(), misplaced);

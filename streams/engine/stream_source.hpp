@@ -16,8 +16,8 @@
 
 namespace ucx::detail {
 
-/// What a stream was opened over, and for what; how long that is with what was written; and the one
-/// position that both directions have.
+/// The source that a stream was opened over, and the mode. It also knows how long the source is
+/// with what was written, and the one position that both directions have.
 class stream_source {
  public:
   stream_source(std::unique_ptr<byte_source> source, std::ios_base::openmode mode)
@@ -62,10 +62,10 @@ class stream_source {
   }
   /// So long it is now, and all of it is visible.
   void take_size(std::uint64_t now) noexcept { size_ = visible_size_ = addressable(now); }
-  /// What was written up to `end` makes it longer, where it is not so long.
+  /// A write up to `end` makes it longer, where it is not so long.
   void note_written(std::uint64_t end) noexcept { size_ = std::max(size_, end); }
   void note_visible() noexcept { visible_size_ = size_; }
-  /// What was written and is missing makes it no longer: up to `seen` it was seen to be visible.
+  /// Missing writes make it no longer: up to `seen` it was seen to be visible.
   void shrink_to(std::uint64_t seen) noexcept { size_ = std::max(visible_size_, seen); }
 
   /// A call of the program's begins.

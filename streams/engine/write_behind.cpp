@@ -133,7 +133,7 @@ void write_behind::check() {
     if (pieces_.front().confirmation.error()) settle(pieces_.front().confirmation);
     if (sent_ < pieces_.size() && pieces_[sent_].transfer.error()) settle(pieces_[sent_].transfer);
   }
-  // What had left this process may have been lost on its way: only a flush can tell.
+  // Writes that had left this process may have been lost on their way: only a flush can tell.
   if (!unconfirmed_.empty() && source_.status()) flush();
 }
 

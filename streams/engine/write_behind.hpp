@@ -41,8 +41,8 @@ class write_behind {
   /// Waits until the write that was started first is visible; returns whether there was one.
   bool wait_for_first();
 
-  /// Returns where bytes from `position` on stop being safe to read: the next byte that was written
-  /// and is not known to be visible, at most `end`.
+  /// Returns where bytes from `position` on stop being safe to read, at most `end`. A byte is not
+  /// safe while its write is not known to be visible.
   std::uint64_t readable_end(std::uint64_t position, std::uint64_t end);
 
   /// Returns the end of what was seen to be visible.
@@ -66,8 +66,8 @@ class write_behind {
     flow_window::mark begun;
   };
 
-  /// What is on its way to the owner is in the system's buffers, not in ours: a little more of it
-  /// bridges the times at which the owner does not run.
+  /// Bytes on their way to the owner are in the system's buffers, not in the stream's. A few more
+  /// of them bridge the times at which the owner does not run.
   static constexpr std::size_t least_blocks = 8;
 
   /// More than these are not worth telling apart.

@@ -10,8 +10,8 @@
 
 namespace ucx::detail {
 
-/// Remembers where bytes are missing, and why, until somebody has written there again: who wrote
-/// them was told where that is, and goes on from there. What misses bytes gets no name.
+/// Remembers where bytes are missing, and why, until the program has written there again. The
+/// program was told where that is, and goes on from there. A file that misses bytes gets no name.
 class write_loss {
  public:
   /// Bytes that were to be written at `position` are missing; of several causes the first counts.

@@ -61,8 +61,8 @@ void writing_side::write_directly(std::span<const std::byte> from) {
   begin_ = source_.position();
 }
 
-/// What was written and is missing is told of before anything else is done. Nothing was read ahead:
-/// there is something to write.
+/// Missing writes are told of before anything else is done. Nothing was read ahead: there is
+/// something to write.
 void writing_side::regain_source() {
   if (!source_.is_lost()) return;
   writes_.check();

@@ -52,7 +52,7 @@ class writing_side {
   void check() { writes_.check(); }
   /// Waits until every write is visible: without what is in the put area.
   void flush() { writes_.flush(); }
-  /// The same, and the source is as long as they made it.
+  /// As flush(), and the source is as long as the writes made it.
   void make_all_visible() {
     flush();
     source_.note_visible();
@@ -68,7 +68,7 @@ class writing_side {
   /// Returns whether a write failed, and not only a wait for it.
   bool failed() const noexcept { return writes_.failed(); }
   /// Forgets what was written and is not known to be visible, and goes back to where that begins.
-  /// What throws has forgotten nothing.
+  /// Forgets nothing if it throws.
   void rewind();
   /// Bytes that were to be written at the position are missing.
   void note_lost(const stream_failure& why) noexcept {
@@ -98,9 +98,9 @@ class writing_side {
   block_pool& pool_;
   write_behind writes_;
   const io_options copying_;
-  block area_;               // none: it was sent, or there was none yet
+  block area_;               // none: it was sent, or not made yet
   std::uint64_t begin_ = 0;  // where its bytes belong
-  std::size_t used_ = 0;     // so many are in it, and were not sent
+  std::size_t used_ = 0;     // bytes in it that were not sent
   write_loss lost_;          // of a source that grows
 };
 

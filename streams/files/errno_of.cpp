@@ -8,7 +8,7 @@ namespace ucx::detail {
 
 int errno_of(std::error_code why) noexcept {
   if (!why) return 0;
-  // What stands for one of std::errc, as docs/reference/errors.md has it.
+  // Errors that stand for one of std::errc, as docs/reference/errors.md has it.
   const std::error_condition portable = why.default_error_condition();
   if (portable.category() == std::generic_category()) return portable.value();
   if (why.category() != error_category()) return EIO;

@@ -1,4 +1,4 @@
-// What an error is to a program that has nothing but errno.
+// Errors for a program that has nothing but errno.
 #pragma once
 
 #include <system_error>

@@ -94,7 +94,7 @@ filebuf::~filebuf() {
       close();
     }
   } catch (...) {
-    // A local file's conversion failed: as std::filebuf, which has nobody to tell either.
+    // A local file's conversion failed. It is not reported: std::filebuf does not report it either.
   }
 }
 
@@ -277,7 +277,7 @@ std::streambuf* filebuf::setbuf(char* memory, std::streamsize size) {
 
 void filebuf::imbue(const std::locale& wanted) {
   if (by_url_) {
-    // For a path that may be opened later. What is open goes on as it is.
+    // For a path that may be opened later. An open file goes on as it is.
     local_.pubimbue(wanted);
     if (converts(wanted)) fail(errc::not_supported, conversion_refused);
     return;

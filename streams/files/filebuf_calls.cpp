@@ -1,4 +1,4 @@
-// What a filebuf does as a std::streambuf. Apart from filebuf.cpp, which opens, moves and closes.
+// The functions of std::streambuf that filebuf overrides. filebuf.cpp opens, moves and closes.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -16,7 +16,7 @@ using exposed = detail::exposed_streambuf;
 using detail::minus_one_fails;
 using detail::no_result_fails;
 
-/// What goes between a local file and a device lies in the host's memory, so much of it at a time.
+/// Bytes between a local file and a device lie in the host's memory, so many at a time.
 constexpr std::streamsize longest_staged = std::streamsize{1} << 20U;
 
 void copy_get_area(const std::streambuf& from, std::streambuf& to) noexcept {
@@ -76,7 +76,7 @@ filebuf::pos_type filebuf::local_file::seekoff(off_type offset, ios_base::seekdi
   return front_.seekoff(offset, from, which);
 }
 
-/// Returns whether the class may have functions of its own in the place of this one's.
+/// Returns whether a derived class may have overridden functions of this one.
 bool filebuf::is_derived() const noexcept { return typeid(*this) != typeid(filebuf); }
 
 void filebuf::lend_areas() noexcept {
@@ -85,7 +85,7 @@ void filebuf::lend_areas() noexcept {
     copy_put_area(*this, local_);
     return;
   }
-  // What a derived class has set in their place means nothing to the other.
+  // Areas that a derived class has set in their place mean nothing to the other.
   if (eback() == (remote_.*&exposed::eback)() && egptr() == (remote_.*&exposed::egptr)()) {
     copy_get_area(*this, remote_);
   }
@@ -98,8 +98,8 @@ void filebuf::take_areas() noexcept {
   copy_put_area(from, *this);
 }
 
-/// What is in the put area goes where overflow() has it go before anything else is done, as a
-/// derived class expects of std::filebuf, which sees to it by itself.
+/// Has the put area go where overflow() has it go before anything else is done. A derived class
+/// expects that of std::filebuf, which sees to it by itself.
 bool filebuf::hand_over() {
   if (!by_url_ || pptr() == pbase() || !is_derived()) return true;
   return !traits_type::eq_int_type(overflow(traits_type::eof()), traits_type::eof());
@@ -124,8 +124,8 @@ filebuf::int_type filebuf::pbackfail(int_type c) {
 }
 
 std::streamsize filebuf::xsgetn(char* into, std::streamsize count) {
-  // What is buffered is copied here, but from an area of one character: it may be std::filebuf's
-  // for what was put back, which notices in its turn that it is taken.
+  // Buffered bytes are copied here, but not out of an area of one character. That may be
+  // std::filebuf's for a byte that was put back, and std::filebuf has to notice that it is taken.
   const bool has_all = count > 0 && count <= egptr() - gptr() && egptr() - eback() > 1;
   const bool to_device = count > 0 && is_copied_by_driver(into, static_cast<std::size_t>(count));
   if (to_device && !by_url_ && count > 0) return read_staged(into, count);
@@ -183,7 +183,7 @@ std::streamsize filebuf::read_staged(char* into, std::streamsize count) {
     std::error_code failed;
     copy_memory(into + done, stage.get(), static_cast<std::size_t>(got), {}, failed);
     if (failed) {
-      // What was not copied is read again by the next call, in what can be sought.
+      // Bytes that were not copied are read again by the next call, where the file can be sought.
       pass(minus_one_fails, &exposed::seekoff, off_type(-got), ios_base::cur, ios_base::in);
       fail(failed, "reading into a device: " + failed.message());
       throw ucx::error(failed, name_ + ": reading into a device");

@@ -1,5 +1,5 @@
-// What a child of fork() has of its parent's, and may not destroy: `leave_to_parent` of the core,
-// which the streams do not see.
+// Objects that a child of fork() has from its parent, and may not destroy: `leave_to_parent` of the
+// core, which the streams do not see.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace ucx::detail {
 
-/// Kept for good, and found from here on, so that it is no leak to who looks for those.
+/// Kept for good, and found from here on, so that leak checkers report no leak.
 template <class Owner>
 struct kept_owner {
   explicit kept_owner(Owner& owner) noexcept : held(std::move(owner)), next(all.exchange(this)) {}

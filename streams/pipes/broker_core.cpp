@@ -89,7 +89,7 @@ void broker_core::hear(endpoint peer, std::span<const std::byte> question) noexc
   forget_the_gone();
   try {
     meet(one);
-  } catch (const std::bad_alloc&) {  // whoever waits goes on
+  } catch (const std::bad_alloc&) {  // the other end goes on waiting
     return refuse(one.peer, errc::no_memory);
   }
   if (one.said.wanted == 0) return;
@@ -158,7 +158,8 @@ void broker_core::answer(endpoint& to, const pipe_answer& said) {
                {.memory = send_memory::copied, .full = when_full::fail}, gone);
 }
 
-/// In the version that everybody can read. Who is not told for want of memory gives up by itself.
+/// In the version that every end can read. An end that is not told for want of memory gives up by
+/// itself.
 void broker_core::refuse(endpoint& to, errc why) noexcept {
   try {
     pipe_answer said;

@@ -1,4 +1,4 @@
-// Who waits for whom at a broker.
+// The ends of pipes that wait at a broker for each other.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@
 
 namespace ucx::detail {
 
-/// Every peer is untrusted: what it leaves here is a few parties, as long as its connection lives,
-/// and there are so many of all at most. Nobody could catch what is thrown where their messages
+/// Every peer is untrusted. It leaves at most a few parties here, as long as its connection lives,
+/// and there are so many of all at most. An exception could not be caught where their messages
 /// come: without memory they are refused.
 class broker_core : public std::enable_shared_from_this<broker_core> {
  public:

@@ -20,8 +20,8 @@ struct pipe_door::knocks {
   std::condition_variable some;
   std::deque<endpoint> waiting;
 
-  /// Called from progress, where nobody could catch what is thrown. Who finds no memory here gives
-  /// up by itself.
+  /// Called from progress, where an exception could not be caught. A peer for which there is no
+  /// memory gives up by itself.
   void add(const message& knock) noexcept {
     try {
       endpoint came = knock.peer();

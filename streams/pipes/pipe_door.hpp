@@ -16,15 +16,15 @@
 
 namespace ucx::detail {
 
-/// Whoever knocks comes in, and may be anybody.
+/// Lets in every peer that knocks, whichever it is.
 class pipe_door {
  public:
   /// So many who have not said who they are may be connected at a time.
   static constexpr std::size_t most_strangers = pipe_options::most_peers + 16;
 
   /// Listens where `place` is. Where that is empty others connect to the worker's address, and say
-  /// so by a message (`pipe_knock_number`). Lifetime: `driven`, which has a thread of its own,
-  /// until this is gone. Errors: those of `listener`.
+  /// so by a message (`pipe_knock_number`). Lifetime: `driven`, which has its own thread, until
+  /// this is gone. Errors: those of `listener`.
   pipe_door(worker& driven, const socket_address& place);
   ~pipe_door();
   pipe_door(const pipe_door&) = delete;
@@ -33,11 +33,11 @@ class pipe_door {
   /// Returns where it listens; empty where others connect to the worker's address.
   std::string address() const;
 
-  /// Waits for the next one who knocks, `limit` at most; returns nobody where nobody came, and
-  /// where who came has gone. Errors: those of `listener::acceptance`, but for timed_out.
+  /// Waits for the next peer that knocks, `limit` at most. Returns nothing where none came, and
+  /// where it has gone. Errors: those of `listener::acceptance`, but for timed_out.
   std::optional<endpoint> wait(std::chrono::nanoseconds limit, std::error_code& ec);
 
-  /// Ends a connection that came in. Nothing is waited for: whoever it is may not answer.
+  /// Ends a connection that came in. Nothing is waited for: the peer may not answer.
   static void turn_away(endpoint& came) noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// What both ends of a pipe have in common: how they fail.
+// The failures of both ends of a pipe.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a pipe's streambuf holds: either end, or both, over one path.
+// The state of a pipe's streambuf: either end, or both, over one path.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class pipe_engine {
     note(used.error(), used.error_text());
     return !error;
   }
-  /// The same for a write; its failure is not forgotten while reads succeed.
+  /// As keep(), for a write; its failure is not forgotten while reads succeed.
   bool keep_write() {
     if (out->error()) {
       note_write(out->error(), out->error_text());
@@ -62,10 +62,10 @@ class pipe_engine {
   bool closed = false;
   std::error_code write_error;  // of the last write that failed
   std::string write_text;
-  std::error_code output_result;  // how closing it has ended
-  std::uint64_t due = 0;  // bytes that the program has offered, as far as writes were cut short
-  std::vector<char> restored;  // what a read that failed had read
-  char last = 0;               // read before the get area began, if anything was
+  std::error_code output_result;  // of closing it
+  std::uint64_t due = 0;          // offered by the program, where writes were cut short
+  std::vector<char> restored;     // bytes that a failed read had read
+  char last = 0;                  // the byte before the get area
   bool has_last = false;
   int exceptions = std::uncaught_exceptions();
 };

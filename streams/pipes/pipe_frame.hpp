@@ -1,4 +1,4 @@
-// What the two ends of a pipe say to each other: docs/reference/wire-format.md, "Pipes".
+// The messages between the two ends of a pipe: docs/reference/wire-format.md, "Pipes".
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace ucx::detail {
 /// The version of pipes that this library speaks.
 inline constexpr std::uint16_t pipe_version = 1;
 
-/// What a message of a pipe is: the last byte of its tag.
+/// The kind of a message of a pipe: the last byte of the tag.
 enum class pipe_said : std::uint8_t {
   data = 1,    ///< Writer: bytes of the stream, nothing else.
   end = 2,     ///< Writer: a `pipe_end`.
@@ -30,8 +30,8 @@ enum class pipe_said : std::uint8_t {
 constexpr std::uint64_t pipe_tag(pipe_said what) noexcept {
   return 0x7563'7869'7069'7000U | static_cast<std::uint64_t>(what);
 }
-/// Returns the tag of the one with the next bytes, `data` or `placed`, behind `number` others,
-/// modulo 2^16: so a reader notices one that is missing.
+/// Returns the tag of the message with the next bytes, `data` or `placed`. It tells that `number`
+/// others went before, modulo 2^16: so a reader notices one that is missing.
 constexpr std::uint64_t pipe_tag(pipe_said what, std::uint16_t number) noexcept {
   return 0x7563'7869'6400'0000U | std::uint64_t{number} << 8U | static_cast<std::uint64_t>(what);
 }
@@ -53,13 +53,14 @@ constexpr tag_match pipe_of_data() noexcept {
   return {pipe_tag(pipe_said::data, 0), ~varies};
 }
 
-/// What a reader can take.
+/// The limits of a reader.
 struct pipe_hello {
   static constexpr std::size_t size = 24;
   std::uint16_t version = pipe_version;
-  std::uint16_t receives = 1;  ///< Messages that are received although nobody reads; 1 at least.
-  std::uint64_t piece = 0;     ///< Bytes of one message of data at most.
-  std::uint64_t window = 0;    ///< What may be sent and not taken, by `pipe_message_cost`.
+  std::uint16_t receives =
+      1;  ///< Messages that are received although the program does not read; 1 at least.
+  std::uint64_t piece = 0;   ///< Bytes of one message of data at most.
+  std::uint64_t window = 0;  ///< Bytes that may be sent and not taken, by `pipe_message_cost`.
 };
 
 /// How a writer ends.
@@ -70,7 +71,7 @@ struct pipe_end {
 };
 
 /// Memory of the reader's that a writer may map: places of `stride` bytes each, one behind the
-/// other, of which the last `pipe_hello::piece` take what would else be a message.
+/// other. The last `pipe_hello::piece` bytes of each take what would else be a message.
 struct pipe_ring {
   static constexpr std::uint32_t most_places = 4096;
   static constexpr std::uint32_t most_stride = std::uint32_t{1} << 30U;
@@ -108,7 +109,7 @@ std::optional<std::uint64_t> decode_pipe_count(std::span<const std::byte> said) 
 std::optional<pipe_place> decode_pipe_place(std::span<const std::byte> said) noexcept;
 std::optional<pipe_ring> decode_pipe_ring(std::span<const std::byte> said);
 
-/// What a message takes of the window beside its bytes, which is what it takes of its receiver's
+/// A message takes so much of the window besides its bytes, because it takes that of the receiver's
 /// memory (docs/reference/messages.md, "Credit"). A message alone always fits.
 inline constexpr std::uint64_t pipe_message_cost = 256;
 

@@ -117,7 +117,7 @@ bool pipe_input::look(link& at) {
   // Behind the look at the data: what was said before the connection ended counts.
   look_for_end(at);
   if (at.is != stage::open) return false;
-  // What came before an end is here by now.
+  // Everything that came before an end is here by now.
   filled = filled || head.receive.done();
   if (filled && !head.receive.error()) {
     accept(at, head);
@@ -239,7 +239,7 @@ std::error_code pipe_input::wait() {
   return waiter_.wait(wanted_);
 }
 
-/// What throws has told nothing: it is told later.
+/// If it throws nothing was told: it is told later.
 template <class Send>
 void pipe_input::tell(link& to, Send send) {
   std::atomic_thread_fence(std::memory_order_release);  // before a place is filled again

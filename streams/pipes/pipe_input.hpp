@@ -18,12 +18,12 @@
 
 namespace ucx::detail {
 
-/// Receives are posted for each writer, so that its messages land where they are read; one of the
-/// same host is offered memory that it may put its bytes into instead. What the
-/// program has taken is told to the writer when a quarter of the window is, or two messages of
-/// full length, when the writer could not send one of those else, and before this side waits.
+/// Receives are posted for each writer, so that its messages land where they are read. A writer of
+/// the same host is offered memory that it may put its bytes into instead. The writer is told what
+/// the program has taken when that is a quarter of the window, or two messages of full length. It
+/// is also told when it could not send such a message otherwise, and before this side waits.
 ///
-/// What more will come of a writer:
+/// The stage of a writer:
 ///
 ///     from | to    | when
 ///     open | ended | all that it says it has sent is here
@@ -80,7 +80,7 @@ class pipe_input {
     std::uint64_t untold = 0;  // messages that were taken since
     std::optional<offered_places> places;
     std::uint64_t untold_places = 0;
-    request report;  // the last one that nobody waits for
+    request report;  // the last one that is not waited for
     pipe_end_bytes end_memory{};
     request end_receive;
     std::optional<pipe_end> end;

@@ -23,7 +23,8 @@ void begin(std::vector<std::byte>& made, std::span<const std::byte> magic, std::
   put_pipe_number(std::span(made).subspan(4, 2), version);
 }
 
-/// Returns the version of a message that begins with `magic`; nothing if it is none of ours.
+/// Returns the version of a message that begins with `magic`; nothing where it does not, or the
+/// version is not known.
 std::optional<std::uint16_t> version_of(std::span<const std::byte> said,
                                         std::span<const std::byte> magic) noexcept {
   if (said.size() < head || !std::equal(magic.begin(), magic.end(), said.begin())) return {};
@@ -79,7 +80,7 @@ bool take_addresses(std::span<const std::byte> rest, Said& heard) {
     if (!worker) return false;
     std::error_code damaged;
     if (!worker->empty()) heard.worker = worker_address::decode(*worker, damaged);
-    // One that reaches nobody is none.
+    // A worker's address that leads nowhere is none.
     if (damaged || worker->empty() != heard.worker.empty()) return false;
   }
   return rest.empty() && (heard.address.empty() || heard.worker.empty());

@@ -1,5 +1,5 @@
-// What a pipe's ends and a broker say to each other: docs/reference/wire-format.md, "Meeting at a
-// broker".
+// The messages between the ends of a pipe and a broker: docs/reference/wire-format.md, "Meeting at
+// a broker".
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace ucx::detail {
 
-/// Version 1 knows no worker addresses. Who is asked in it answers in it.
+/// Version 1 knows no worker addresses. A question of one version gets an answer of that version.
 inline constexpr std::uint16_t oldest_meeting_version = 1;
 inline constexpr std::uint16_t pipe_meeting_version = 2;
 /// The number of the active messages that ask, and the tag of their answers.
@@ -26,11 +26,11 @@ inline constexpr std::uint64_t pipe_knock_number = pipe_question_number + 2;
 /// A worker's address with its envelope; UCX's are some hundred bytes, and grow with the devices.
 inline constexpr std::size_t longest_pipe_worker = std::size_t{16} << 10U;
 
-/// What one end of a pipe is to the other.
+/// The role of one end of a pipe.
 enum class pipe_role : std::uint8_t { reader = 1, writer = 2, both = 3 };
 
-/// One end looks for others. Who may be connected to says where: at one of both addresses. A writer
-/// has none.
+/// One end looks for others. An end that others may connect to says where: at one of both
+/// addresses. A writer has none.
 struct pipe_question {
   static constexpr std::size_t longest = longest_pipe_worker + 2048;
   std::uint16_t version = pipe_meeting_version;
@@ -47,7 +47,7 @@ using pipe_token = std::array<std::byte, 16>;
 struct pipe_answer {
   static constexpr std::size_t longest = longest_pipe_worker + 512;
   std::uint16_t version = pipe_meeting_version;
-  std::uint32_t status = 0;  ///< 0, or the `errc` for which nobody will be.
+  std::uint32_t status = 0;  ///< 0, or the `errc` for which there will be no other end.
   pipe_token token{};
   // Where to connect to; both empty: the other one will connect.
   std::string address = {};

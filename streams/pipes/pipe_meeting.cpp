@@ -18,13 +18,13 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-/// So often whoever waits for a peer to connect looks around.
+/// An end that waits for a peer to connect looks around so often.
 constexpr std::chrono::milliseconds one_look{20};
 
 /// Room for some messages of any length.
 constexpr std::size_t least_room = std::size_t{1} << 20U;
 
-/// Who was introduced is connected to within this, or was not meant.
+/// A peer that was introduced is connected to within this, or was not meant.
 constexpr std::chrono::nanoseconds most_for_connecting = 10s;
 
 /// The server answers within this; it is given the least, so that a short meeting says who is
@@ -126,7 +126,7 @@ class meeting {
                                 {.memory = send_memory::copied, .until = send_until::matched});
   }
 
-  /// Who was introduced is not there: the next one may be.
+  /// The peer that was introduced is not there: the next one may be.
   void miss(std::error_code ec, const std::string& text) {
     if (ec == errc::canceled || ++missed_ > most_attempts) fail(ec, text);
     last_ = ec;
@@ -153,7 +153,7 @@ class meeting {
     while (!answer_.done()) {
       std::array<request*, 2> wanted{&answer_, &asking_};
       const bool asking = !asking_.done();
-      // What the question came to may be known before anybody waits for it.
+      // The outcome of the question may be known before it is waited for.
       if (!asking) check_asked();
       if (!asking && unasked_ > 0) return;
       check(waiter_->wait(std::span(wanted).first(asking ? 2 : 1)));

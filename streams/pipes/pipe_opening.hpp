@@ -1,4 +1,4 @@
-// What a pipe is opened over, where its options make sense.
+// Opens a pipe at a server, or over a connection, where its options make sense.
 #pragma once
 
 #include <ios>

@@ -11,7 +11,7 @@
 namespace ucx::detail {
 namespace {
 
-/// What is as short as this is copied, so that its slot can be filled on.
+/// Bytes as short as this are copied, so that their slot can be filled on.
 constexpr std::size_t worth_a_copy = std::size_t{16} << 10U;
 
 /// There are slots for a window of messages of this length: what is shorter goes whole, and leaves
@@ -24,13 +24,13 @@ pipe_output::pipe_output(pipe_path& path, const pipe_options& options)
     : path_(path),
       options_(options),
       readers_(path.peers.size()),
-      // What is written for several readers has to be copied for each of them anyway.
+      // Bytes for several readers have to be copied for each of them anyway.
       slots_(path.peers.size() == 1 && options.context.share_memory),
       waiter_(*path.driven, options.stop, 3 * path.peers.size()) {
   wanted_.reserve(3 * readers_.size());
   for (std::size_t i = 0; i < readers_.size(); ++i) readers_[i].open(path.peers[i], slots_);
   if (!wait_for_hellos()) return;
-  // What a reader grants is not what this process has memory for.
+  // A reader may grant more than this process has memory for.
   window_ = std::max(options_.window, pipe_options().window);
   std::uint64_t least = window_;
   std::uint64_t piece = pipe_input::piece;
@@ -94,7 +94,7 @@ void pipe_output::note_end(const pipe_reader& gone) {
                                              " of pipes, and this side " +
                                              std::to_string(pipe_version));
   }
-  // Who has everything may leave before this side has looked.
+  // A reader that has everything may leave before this side has looked.
   if (stage_ != stage::open && gone.has_end()) return;
   if (goes_on()) return;
   const std::string taken =
@@ -243,7 +243,7 @@ bool pipe_output::send_piece(std::span<const std::byte> bytes, std::size_t from)
         each.send(bytes, number_, from, end);
       }
     }
-  } catch (...) {  // some may have it, and nobody is to have it twice
+  } catch (...) {  // some readers may have it, and none is to have it twice
     failure_.set(make_error_code(errc::no_memory), {});
     throw;
   }
@@ -339,7 +339,7 @@ std::size_t pipe_output::most_borrowed() const noexcept {
   return most;
 }
 
-/// Gives up what is on its way: then nobody reads our memory, or the caller's.
+/// Gives up what is on its way: nothing reads the slots, or the caller's memory, any more.
 void pipe_output::abandon() noexcept {
   for (pipe_reader& each : readers_) each.forget_sends();
   slots_.forget();

@@ -17,10 +17,10 @@
 namespace ucx::detail {
 
 /// Bytes gather in a slot, which goes as one message when it is full, or flushed; meanwhile another
-/// slot is filled. What is as long as a slot goes from the caller's memory, unless it would wait
-/// there until a reader reads. Slots of a reader's own memory, where it offers some, are said to be
-/// filled instead, and are free again when it has taken what was there. No reader is sent more than
-/// its window without having taken it.
+/// slot is filled. Bytes as long as a slot go from the caller's memory, unless they would wait
+/// there until a reader reads. Where a reader offers slots in its memory, they are said to be
+/// filled instead. They are free again when it has taken what was there. No reader is sent more
+/// than its window without having taken it.
 ///
 ///     from   | to     | when
 ///     open   | ending | the end is being said to every reader

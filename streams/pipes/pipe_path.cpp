@@ -10,7 +10,7 @@ namespace ucx::detail {
 
 namespace {
 
-/// A receive that nothing answers, because nobody knows its tag.
+/// A receive that no message matches, because no peer knows its tag.
 request start_nothing(worker& driven, std::chrono::nanoseconds limit) {
   std::random_device random;
   const std::uint64_t tag = (std::uint64_t{random()} << 32U) | random();

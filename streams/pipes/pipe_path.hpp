@@ -1,4 +1,4 @@
-// What a pipe runs over, and how its ends wait.
+// The path that a pipe runs over, and how its ends wait.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@
 
 namespace ucx::detail {
 
-/// Longer than anybody waits: what bounds a pipe's operations is the life of its peer.
+/// Longer than any program waits: the life of the peer bounds a pipe's operations.
 inline constexpr std::chrono::nanoseconds pipe_patience = std::chrono::hours(24 * 365);
 /// How an end says what is not the stream's bytes.
 inline constexpr send_options short_pipe_send{.timeout = pipe_patience,
@@ -47,7 +47,7 @@ class pipe_waiter {
   pipe_waiter(const pipe_waiter&) = delete;
   pipe_waiter& operator=(const pipe_waiter&) = delete;
 
-  /// What waits from now on may wait for `limit` in all, however often it wakes; zero: for long.
+  /// Waits from now on have `limit` in all, however often they wake; zero: for long.
   void begin(std::chrono::nanoseconds limit) noexcept;
   /// Waits until one of `wanted` has ended, each of which is in flight.
   /// Errors: timed_out, canceled (a stop was requested), would_deadlock.
@@ -57,8 +57,8 @@ class pipe_waiter {
   bool stopped() const noexcept { return stop_.stop_requested(); }
 
  private:
-  /// The first request is one that ends when a stop is requested; it keeps its place, because the
-  /// thread that drives the worker ends it there.
+  /// The first request ends when a stop is requested. It keeps its place, because the thread that
+  /// drives the worker ends it there.
   struct shared {
     std::vector<request> awaited;
     request* stop = nullptr;  // that one: looking for it in the list would be a race
@@ -72,7 +72,7 @@ class pipe_waiter {
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
 };
 
-/// What a pipe goes over, or why it can not be opened.
+/// A path, or why it can not be opened.
 using path_or_error = std::variant<std::unique_ptr<pipe_path>, error>;
 
 }  // namespace ucx::detail

@@ -19,8 +19,8 @@ namespace ucx::detail {
 /// The reader's end.
 class offered_places {
  public:
-  /// Allocates `count` places of `piece` bytes for a writer; nothing where the connection is to
-  /// another host, as far as can be seen, or there is no memory that it could map.
+  /// Allocates `count` places of `piece` bytes for a writer. Returns nothing where the connection
+  /// is to another host, as far as can be seen, or there is no memory that the writer could map.
   static std::optional<offered_places> make(worker& driven, const endpoint& writer,
                                             std::size_t piece, std::size_t count);
 

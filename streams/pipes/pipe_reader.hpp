@@ -18,15 +18,15 @@
 
 namespace ucx::detail {
 
-/// What it has said, and what is on its way to it. The writer decides what its going means for the
-/// pipe: whoever calls `look()` is told once that it is over.
+/// The state of a reader, and what is on its way to it. The writer decides what a reader's end
+/// means for the pipe: `look()` tells once that the reader is over.
 ///
 ///     from    | to      | when
 ///     present | left    | it said so
 ///     present | lost    | its connection ended, or it broke the rules
 ///     present | dropped | the writer gave it up: too slow, of another version, or nothing follows
 ///
-/// What becomes of the end that is said to it:
+/// States of the end that is said to it:
 ///
 ///     from   | to   | when
 ///     unsaid | said | `say_end()`
@@ -94,8 +94,8 @@ class pipe_reader {
 
   /// Gives up what is on its way; returns whether there was something. UCX may hold on to it.
   bool cancel_sends();
-  /// Gives it all up, and what it has not taken of places: nobody reads our memory, or the
-  /// caller's.
+  /// Gives it all up, and what it has not taken of places: nothing reads this side's memory, or the
+  /// caller's, any more.
   void forget_sends() noexcept {
     sends_.clear();
     placed_.clear();

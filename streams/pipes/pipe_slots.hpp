@@ -13,12 +13,12 @@
 
 namespace ucx::detail {
 
-/// Slots of the writer's own, places in the memory of a reader that offered some, and the memory of
-/// whoever writes. One slot, or place, is being filled: it is the area.
+/// The writer's own slots, places in the memory of a reader that offered some, and the memory of
+/// callers. One slot, or place, is being filled: it is the area.
 class pipe_slots {
  public:
-  /// What a message goes from that is from no slot: the caller's memory, and none at all, because
-  /// it was copied.
+  /// Numbers for a message that is from no slot: it goes from the caller's memory, or from none,
+  /// because it was copied.
   static constexpr std::size_t callers = ~std::size_t{0};
   static constexpr std::size_t copied = callers - 1;
   /// No slot.
@@ -45,9 +45,9 @@ class pipe_slots {
   /// Returns the number that the reader knows a place by.
   std::size_t number_of(std::size_t place) const noexcept { return place - first_place_; }
 
-  /// Returns the first slot that nobody reads, of the reader's if there is one. Beyond the first
-  /// few of our own there is one only where those would have to wait for a program to read:
-  /// `at_once` says that they need not.
+  /// Returns the first slot that is free, of the reader's if there is one. Beyond the first few of
+  /// our own there is one only where those would have to wait for a program to read. `at_once` says
+  /// that they need not.
   std::size_t find_free(bool at_once) const noexcept;
   /// Makes the whole of a slot the area; returns false where it gets no memory.
   bool fill(std::size_t index) noexcept;
@@ -67,7 +67,7 @@ class pipe_slots {
   void free(std::size_t place) noexcept { slots_[place].in_use = 0; }
   /// Returns how many sends read the caller's memory.
   std::size_t borrowed() const noexcept { return borrowed_; }
-  /// Nobody reads anything any more.
+  /// No slot is read any more.
   void forget() noexcept;
 
  private:

@@ -23,7 +23,7 @@ std::optional<error> open_buffer(std::ios& stream, pipe_streambuf& buffer,
   }
 }
 
-/// The same by the text of a URL.
+/// As the function above, by the text of a URL.
 std::optional<error> open_buffer(std::ios& stream, pipe_streambuf& buffer, std::string_view where,
                                  std::ios_base::openmode mode, const pipe_options& options) {
   std::error_code ec;

@@ -125,7 +125,7 @@ std::error_code pipe_streambuf::end_output() {
     if (ec) engine_->keep_write();
     if (ec && !engine_->error) engine_->note(ec, engine_->path->name + ": " + ec.message());
   } else {
-    // What the program has written is not all there: that is no end to tell a reader.
+    // Not all that the program has written is there: that is no end to tell a reader.
     ec = engine_->write_error ? engine_->write_error : make_error_code(errc::canceled);
     engine_->note(ec, engine_->write_text);
     out.abort(ec);
@@ -327,7 +327,7 @@ std::streamsize pipe_streambuf::showmanyc() {
   }
 }
 
-/// Sends what was put. What fails for now is kept, and can be tried again.
+/// Sends what was put. A write that fails for now is kept, and can be tried again.
 bool pipe_streambuf::flush_area() {
   if (!is_usable() || !engine_->out) return false;
   const std::uint64_t before = engine_->out->sent();
@@ -417,7 +417,7 @@ std::streamsize pipe_streambuf::write(const char* from, std::streamsize count) {
     return done;
   }
   const auto piece = static_cast<std::streamsize>(engine_->out->piece());
-  // What fits one message goes as one, so that bytes of other writers do not come between.
+  // Bytes that fit one message go as one, so that bytes of other writers do not come between.
   if (count > epptr() - pptr() && (!flush_area() || !ready_to_write())) return done;
   if (count >= piece) {
     const std::streamsize whole = count - count % piece;
@@ -447,7 +447,7 @@ int pipe_streambuf::sync() {
   if (!engine_->out) return 0;
   engine_->out->begin();
   if (pptr() != pbase()) return flush_area() ? 0 : -1;
-  // What was put last may be lost by now.
+  // The last bytes that were put may be lost by now.
   if (engine_->out->is_closed()) return engine_->output_result ? -1 : 0;
   return !engine_->out->is_broken() || engine_->keep_write() ? 0 : -1;
 }

@@ -20,7 +20,7 @@ constexpr const char* calls_name = ".ucxio-agent";
 constexpr std::size_t caller_digits = 32;
 constexpr std::string_view digits = "0123456789abcdef";
 
-/// Who has called is there within this.
+/// A client that has called is there within this.
 constexpr std::chrono::seconds most_for_a_caller{10};
 
 /// Of either side's memory, for what the other one says without waiting: one message, as there is

@@ -9,7 +9,7 @@
 
 namespace ucx::tool {
 
-// A client writes a name that nobody else has to a pipe that agents read: two clients never meet
+// A client writes a name that no other one has to a pipe that agents read: two clients never meet
 // there. Under that name it then meets the agent, both ways.
 
 /// Calls the agent of a server; returns the pipe to it. Errors: failure; with exit_code::failure,

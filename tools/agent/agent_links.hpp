@@ -23,7 +23,7 @@ class agent_links {
   /// Errors: those of agent_link.
   std::shared_ptr<agent_link> of(const url& any);
 
-  /// Ends them, and whoever waits for an answer.
+  /// Ends them, and fails the calls that wait for an answer.
   void end() noexcept { end_.request_stop(); }
 
  private:

@@ -1,4 +1,4 @@
-// What an agent and its client say to each other.
+// The messages between an agent and its client.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,8 @@ struct agent_message {
   static constexpr std::size_t longest_payload = std::size_t{1} << 20U;
 };
 
-/// What the other side said is no message, or not one that is expected: there is nothing to be
-/// understood behind it.
+/// The other side sent no message, or not one that is expected: nothing behind it can be
+/// understood.
 class bad_message : public failure {
  public:
   explicit bad_message(const std::string& why);

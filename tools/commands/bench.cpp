@@ -32,7 +32,7 @@ using clock = std::chrono::steady_clock;
 constexpr double least_seconds = 0.001;
 constexpr double most_seconds = 3600;
 constexpr std::uint64_t most_of_a_call = std::uint64_t{1} << 30U;
-/// What is written, at most: it is kept here meanwhile.
+/// The most bytes that are written: they are kept here meanwhile.
 constexpr std::uint64_t most_written = std::uint64_t{64} << 20U;
 
 struct bench_options {
@@ -99,7 +99,7 @@ std::vector<std::size_t> sizes_for(const bench_options& options, std::uint64_t r
 
 using std::ios_base;
 
-/// What is measured by streams: a name, which each of them opens for itself.
+/// The name that streams measure: each of them opens it for itself.
 struct subject {
   client& server;
   std::string name;
@@ -173,7 +173,7 @@ findings measure(const bench_options& options, const client_settings& settings) 
   return found;
 }
 
-/// Returns what a line says of its lanes: nothing of the one that every stream has.
+/// Returns the text of a line about lanes: empty for the one lane that every stream has.
 std::string lanes_of(const throughput& measured) {
   if (measured.lanes == 1) return {};
   const std::string wanted =

@@ -119,7 +119,7 @@ void copy(const source& chosen, const cat_options& options, std::vector<char>& p
   }
 }
 
-/// Copies what is there and what comes, until nobody reads it any more.
+/// Copies what is there and what comes, until the output has no reader any more.
 void follow(source& chosen, const cat_options& options, std::vector<char>& piece,
             transfer_counters& counters) {
   ifstream in(chosen.through, chosen.from.name(), std::ios_base::in,

@@ -103,7 +103,7 @@ std::string zsh_options(const outlined_command& command) {
   return text + " \\\n        '*:place:_files' ;;\n";
 }
 
-/// What zsh is to do where the word at `place` is one of `commands`, or is to become one.
+/// Returns zsh's actions where the word at `place` is one of `commands`, or is to become one.
 std::string zsh_commands(const std::vector<outlined_command>& commands, std::size_t place) {
   std::string text = "  commands=(\n";
   for (const outlined_command& each : commands) {

@@ -99,7 +99,7 @@ void copying::tell(const failure& why) { line_.say("ucxio: " + printable(why.wha
 
 void copying::note(const std::string& what) { line_.say("ucxio: note: " + what + '\n'); }
 
-/// A copy does not end because nobody reads its hashes.
+/// A copy goes on although its hashes have no reader.
 void copying::tell_hash(const location& of, const content_digest& hash) noexcept {
   const std::lock_guard guard(printing_);
   if (unprinted_) return;

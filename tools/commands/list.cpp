@@ -29,8 +29,8 @@ struct list_options {
   bool names_only = false;
 };
 
-/// Prints entries as they come: how many there are only their server knows, and no list of it is
-/// kept here but the lines that are printed next, which are as wide as those before them.
+/// Prints entries as they come, because only the server knows how many there are. Keeps those alone
+/// that are printed next, whose columns are as wide as those before them.
 class printed_list {
  public:
   printed_list(const list_options& options, url server)
@@ -109,7 +109,7 @@ void tell_unserved(const url& directory, std::uint64_t count) {
   if (count > 0) note(unserved_text(ucx::to_string(directory), count));
 }
 
-/// Reads a directory that need not be there, or that the server may not be let read; tells what the
+/// Reads a directory that need not be there, or that the server may not be let read. Tells what the
 /// server does not serve of it.
 void read_one(client& server, const url& directory, bool guessed, const found_entry& found) {
   const auto take = [&found](std::vector<entry>&& some) {
@@ -124,7 +124,7 @@ void read_one(client& server, const url& directory, bool guessed, const found_en
   }
 }
 
-/// Tells what a server does not serve of its stores, which have these directories.
+/// Tells what a server does not serve of the stores that have these directories.
 void tell_unserved(client& server, const url& at, const std::set<std::string>& directories) {
   const bool is_all = visit_directories(
       directories, [&](const std::string& name, bool guessed, const found_entry& found) {

@@ -33,13 +33,13 @@ namespace {
 /// The name of a pipe whose own end listens.
 constexpr const char* own_name = "pipe";
 
-/// So often somebody who waits looks whether the other side of its input or output is there.
+/// While it waits it looks so often whether the other side of the input or output is there.
 constexpr std::chrono::milliseconds look_around{500};
 
 /// Time to carry a line to another machine by hand.
 constexpr std::chrono::minutes default_meeting{5};
 
-/// What the system lets a pipe hold, if it does: fewer, and larger, reads and writes.
+/// The size of a pipe of the system, if that lets it grow: reads and writes are fewer, and larger.
 constexpr int pipe_capacity = 1 << 20;
 
 struct pipe_command {
@@ -54,7 +54,7 @@ struct pipe_command {
   progress_mode progress = progress_mode::automatic;
 };
 
-/// What an end of a pipe counts, and where it shows that.
+/// The counters of an end of a pipe, and the line that shows them.
 struct watched_end {
   transfer_counters& counters;
   progress_line& line;
@@ -129,7 +129,7 @@ void send_all(pipe_streambuf& pipe, const pipe_command& command, transfer_counte
   ::fcntl(STDIN_FILENO, F_SETPIPE_SZ, pipe_capacity);
   for (;;) {
     const bool is_idle = !input_is_ready(std::chrono::milliseconds(0));
-    // What goes slowly does not wait for more besides.
+    // Bytes that go slowly do not wait for more besides.
     if ((is_idle || command.rate > 0) && pipe.pubsync() != 0) fail(pipe);
     while (is_idle && !input_is_ready(look_around)) {
       pipe.consumed();  // hears whether the reader is there still

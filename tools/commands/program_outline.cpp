@@ -57,7 +57,7 @@ void add_all(const std::vector<outlined_command>& commands,
 
 std::vector<std::string> outlined_option::choices() const {
   std::vector<std::string> all;
-  // What stands for something else is in capitals.
+  // A value that stands for something else is in capitals.
   const auto is_small = [](char letter) { return letter >= 'a' && letter <= 'z'; };
   if (std::none_of(value.begin(), value.end(), is_small)) return all;
   for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {

@@ -1,4 +1,4 @@
-// What the command line has, for shells and for readers.
+// The commands and options of the command line, for shells and for readers.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ struct outlined_command {
   std::vector<outlined_option> options;
   std::vector<outlined_command> commands;  ///< Below this one.
 
-  /// Returns the last word of its name.
+  /// Returns the name's last word.
   std::string word() const { return name.substr(name.rfind(' ') + 1); }  // npos + 1: 0
 };
 

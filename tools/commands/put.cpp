@@ -42,7 +42,7 @@ std::size_t read_input(std::span<std::byte> into) {
 void put(const put_options& options, const client_settings& settings, transfer_counters& counters) {
   const url to = url_with_name(options.url);
   server_clients clients(settings);
-  // What throws behind this leaves nothing.
+  // An exception behind this leaves nothing at the server.
   const std::unique_ptr<copy_target> target = open_target(location(to), 0, {}, clients);
   rate_limit limit(options.rate);
   std::vector<std::byte> buffer(limit.piece(piece_size));

@@ -70,7 +70,7 @@ class removal {
     for (const found_file& each : tree.files()) {
       attempt([&] { server.remove(each.at.remote().name()); });
     }
-    // What is within goes first.
+    // Directories within others go first.
     const std::vector<found_directory>& directories = tree.directories();
     for (auto each = directories.rbegin(); each != directories.rend(); ++each) {
       remove_emptied(server, top + '/' + each->path);

@@ -180,7 +180,7 @@ class memory_of_clients {
   std::uint64_t served_ = 0;  // when it was looked last
 };
 
-/// Tells where the server is: whoever started it waits for this line.
+/// Tells where the server is: the program that started it waits for this line.
 void announce(const std::string& address) {
   try {
     write_out(address + '\n');
@@ -210,7 +210,7 @@ void raise_limit_of_files() noexcept {
   ::setrlimit(RLIMIT_NOFILE, &files);
 }
 
-/// What ends a server that nobody has asked to end.
+/// A failure that ends the server unasked.
 class server_failure {
  public:
   explicit server_failure(shutdown_signals& ending) : ending_(ending) {}
@@ -241,8 +241,8 @@ class server_failure {
   std::string words_;
 };
 
-/// What the user has to repair while clients are served, as the library's log tells it: the first
-/// of it is said. Whoever has a log of their own (UCXIO_LOG) finds it there.
+/// The first fault that the user has to repair while clients are served, as the library's log tells
+/// it. A user that sets UCXIO_LOG finds it in that log.
 class server_complaint {
  public:
   log_options log() {
@@ -322,8 +322,8 @@ void serve(const serve_options& options, const client_settings& settings) {
   if (!options.address_file.empty()) serving.publish_address(options.address_file);
   std::optional<agent> copies;
   if (has_agent) copies.emplace(url(serving.url()), rules);
-  // Where nobody reads the pipe of the standard error stream this waits, and nothing waits for it.
-  // It is made before anybody knows the URL: that it can not be made is an error of the start.
+  // If the standard error stream is a pipe without a reader this waits, and nothing waits for it.
+  // It is made before the URL is told: that it can not be made is an error of the start.
   std::promise<void> announced;
   if (!options.quiet) {
     const std::string text = served_text({.server = url(serving.url()),
@@ -337,7 +337,7 @@ void serve(const serve_options& options, const client_settings& settings) {
         say(text);
         tell_empty_stores(options.stores, at, stop);
       } catch (const std::exception&) {
-        // Nobody was told the URL; or there is no memory, and clients are served all the same.
+        // The URL was not told; or there is no memory, and clients are served all the same.
       }
     });
   }

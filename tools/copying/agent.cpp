@@ -12,8 +12,8 @@
 namespace ucx::tool {
 namespace {
 
-/// What went wrong at the broker, such as a client that died while it was introduced, is not tried
-/// again at once.
+/// A failure at the broker, such as a client that died while it was introduced, is followed by a
+/// pause before the next try.
 constexpr std::chrono::milliseconds pause{50};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What copies for clients in a server's process, with the rights of a client of that server.
+// Copies for clients in a server's process, with the rights of a client of that server.
 #pragma once
 
 #include <condition_variable>
@@ -15,8 +15,8 @@
 
 namespace ucx::tool {
 
-/// Waits for clients at a name of its server's pipes, and serves each of them on a thread of its
-/// own. REQUIRES: the server has a `pipe_broker`, for as long as this lives.
+/// Waits for clients at a name of the server's pipes, and serves each of them on a separate thread.
+/// REQUIRES: the server has a `pipe_broker`, for as long as this lives.
 class agent {
  public:
   /// Clients at a time; the next ones wait.

@@ -17,7 +17,7 @@
 
 namespace ucx::tool {
 
-/// Runs from the beginning on, on threads of its own, until it is over or destroyed.
+/// Runs from the beginning on, on separate threads, until it is over or destroyed.
 class agent_copy {
  public:
   /// Errors: failure with exit_code::usage.

@@ -1,5 +1,4 @@
-// What a server has as an end of a copy whose bytes come and go compressed: its agent reads and
-// writes it.
+// A server's ends of a copy whose bytes come and go compressed: its agent reads and writes them.
 #pragma once
 
 #include <cstdint>

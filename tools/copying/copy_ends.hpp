@@ -21,31 +21,31 @@
 
 namespace ucx::tool {
 
-/// What both ends hash to find out whether they have the same: so many bytes each, but the last.
+/// Both ends hash chunks of so many bytes, to find out whether they have the same.
 constexpr std::size_t digest_chunk = std::size_t{1} << 20U;
 
 struct copy_terms {
   bool verify = false;               ///< Reads are checked, and the whole is compared at the end.
   bool resume = false;               ///< Goes on with what an interrupted copy has left.
-  bool restart_changed = false;      ///< What of that is not the same any more is copied anew.
+  bool restart_changed = false;      ///< Changed bytes of that are copied anew.
   bool hash = false;                 ///< Tells the hash of what was copied.
   bool sparse = false;               ///< Zeros become holes.
-  bool is_from_server = false;       ///< Which may say anything of its size.
+  bool is_from_server = false;       ///< A server may claim any size.
   bool preserve = false;             ///< The time of the last change, and here the mode, too.
-  codec source_codec = codec::none;  ///< What a server has comes like that.
-  codec target_codec = codec::none;  ///< It goes there like that.
+  codec source_codec = codec::none;  ///< Bytes of a server come in this encoding.
+  codec target_codec = codec::none;  ///< Bytes for a server go in this encoding.
   std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();  ///< That a file may be.
 };
 
-/// What a source says of itself beside its bytes.
+/// The facts about a source beside its bytes.
 struct source_facts {
   std::optional<file_time> modified = {};
   std::optional<::mode_t> mode = {};
 };
 
-// Errors of both ends: failure, with the number of its cause and a text that says which file.
+// Errors of both ends: failure, with the cause's number and a text that says which file.
 
-/// What is copied: so many bytes as it had when it was opened. Safe from any thread.
+/// The source of a copy: so many bytes as it had when it was opened. Safe from any thread.
 class copy_source {
  public:
   virtual ~copy_source() = default;

@@ -27,8 +27,8 @@ class copy_job {
   copy_job(const copy_context& context, report on_failure);
 
   /// Copies them, by `threads`; returns how many were not. Where nothing else could go well either
-  /// (the connection is lost, the disk is full), the rest is not tried, and what is being copied
-  /// ends. Errors: that failure; that of a single file.
+  /// (the connection is lost, the disk is full), the rest is not tried. Copies that have begun end
+  /// then. Errors: that failure; that of a single file.
   std::size_t run(std::vector<copy_task> tasks, unsigned threads);
 
  private:
@@ -42,7 +42,7 @@ class copy_job {
   void finish(const file& whole);
   void failed(const failure& why);
 
-  const std::stop_token asked_;  // by whoever runs this
+  const std::stop_token asked_;  // by the caller
   std::stop_source end_;         // what everything that runs looks at
   const copy_context context_;
   report on_failure_;

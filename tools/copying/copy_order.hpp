@@ -1,4 +1,4 @@
-// What a copy is asked to do.
+// The sources, the target and the terms of a copy.
 #pragma once
 
 #include <cstdint>

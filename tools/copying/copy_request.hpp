@@ -11,14 +11,14 @@
 
 namespace ucx::tool {
 
-/// What an agent is asked to copy, and how patient it is to be.
+/// The copy that an agent is asked for, and how patient it is to be.
 struct copy_request {
   copy_order order;
   client_settings settings;
 };
 
-/// Returns the question; `places` are the order's, as somebody wrote them: the last is where it
-/// goes, and all the others are URLs of servers that have hosts.
+/// Returns the question. `places` are the order's, as the user wrote them: the last is where it
+/// goes. All the others are URLs of servers that have hosts.
 nlohmann::json copy_question(const std::vector<std::string>& places, const copy_order& order,
                              const client_settings& settings);
 

@@ -21,7 +21,7 @@ void check_remote(const location& place) {
                             to_string(place)));
 }
 
-/// No server reads a file of its own because a client names it.
+/// Refuses an address file: a server reads no file because a client names it.
 void check_host(const location& source) {
   check_remote(source);
   if (source.remote().address_file().empty()) return;

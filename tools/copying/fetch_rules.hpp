@@ -15,8 +15,8 @@ class fetch_rules {
   /// Adds "HOST", "HOST:PORT" or "any". Errors: failure with exit_code::usage.
   void allow(const std::string& text);
   bool empty() const noexcept { return !any_ && hosts_.empty(); }
-  /// Returns whether the server of `from` is allowed: by its host as it is written there, which
-  /// nobody looks up.
+  /// Returns whether the server of `from` is allowed: by its host as it is written there. No name
+  /// is looked up.
   bool allows(const url& from) const noexcept;
 
  private:

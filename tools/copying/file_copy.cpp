@@ -210,7 +210,7 @@ void file_copy::put(const piece& taken, std::span<const std::byte> bytes) {
   }
 }
 
-/// What was left out before is a hole, and reads as zeros.
+/// Bytes that were left out before are a hole, and read as zeros.
 void file_copy::hash(std::uint64_t offset, std::span<const std::byte> bytes) {
   static constexpr std::array<std::byte, std::size_t{64} << 10U> zeros{};
   if (!hasher_) return;

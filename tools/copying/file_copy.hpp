@@ -26,7 +26,7 @@ namespace ucx::tool {
 /// Is told where a file was copied to, and the hash of what is there; by any thread.
 using hash_report = std::function<void(const location&, const content_digest&)>;
 
-/// What all files of one command share. Lifetime: what is referred to, until the last is copied.
+/// Shared by all files of one command. Lifetime: what is referred to, until the last is copied.
 struct copy_context {
   server_clients& clients;
   copy_terms terms;
@@ -45,8 +45,8 @@ struct copy_task {
   bool goes_into_new = false;  ///< There was no such directory: no earlier copy has left anything.
 };
 
-/// Goes piece by piece, by any number of threads: they read at the same time, and write in order,
-/// so that what is there is always the beginning. The thread that makes it is one of them.
+/// Goes piece by piece, by any number of threads. They read at the same time, and write in order,
+/// so that the file always has the beginning. The thread that makes it is one of them.
 class file_copy {
  public:
   static constexpr std::size_t piece_size = digest_chunk;
@@ -68,7 +68,7 @@ class file_copy {
   bool join();
   /// Returns what the calling thread has to move next; nothing where everything is given out.
   std::optional<piece> take();
-  /// Moves it. What fails ends the copy, and is told by `finish`.
+  /// Moves it. A failure ends the copy, and is told by `finish`.
   void move(const piece& taken, std::span<std::byte> buffer) noexcept;
   /// Leaves; returns whether the caller was the last, and has to call `finish`.
   bool leave();
@@ -103,7 +103,7 @@ class file_copy {
   std::mutex mutex_;
   /// Of pieces, by their index, of which no more are under way: each wakes the next one alone.
   std::array<std::condition_variable, copy_order::most_parallel> turns_;
-  std::uint64_t next_ = 0;        // the first byte that nobody has taken
+  std::uint64_t next_ = 0;        // the first byte that no thread has taken
   std::uint64_t next_index_ = 0;  // of the next piece
   std::uint64_t turn_ = 0;        // the piece that is to be written next
   std::uint64_t written_ = 0;     // everything before is there
@@ -114,7 +114,7 @@ class file_copy {
 /// Errors: failure with exit_code::no_space, where it is larger than `terms` allow.
 void check_size(const location& of, std::uint64_t size, const copy_terms& terms);
 
-/// What an interrupted copy ends with.
+/// The failure of an interrupted copy.
 failure interrupted();
 
 }  // namespace ucx::tool

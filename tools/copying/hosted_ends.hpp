@@ -15,7 +15,7 @@
 
 namespace ucx::tool {
 
-/// What `agent_ends.cpp` asks for. What a client that was lost has written may be resumed, if it
+/// Does what `agent_ends.cpp` asks for. Bytes that a lost client has written may be resumed, if it
 /// wanted that.
 class hosted_ends {
  public:

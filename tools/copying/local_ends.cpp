@@ -18,7 +18,7 @@
 namespace ucx::tool {
 namespace {
 
-/// What a file is read ahead for only where it is longer.
+/// Only a file longer than this is read ahead for.
 constexpr ::off_t longest_at_once = ::off_t{128} << 10U;
 
 bool same(const ::timespec& a, const ::timespec& b) noexcept {
@@ -85,8 +85,8 @@ bool has_name(const local_file& file) {
          named.st_dev == mine.st_dev;
 }
 
-/// Keeps other copies away from it. Returns whether it still is the partial file: it may have got
-/// its name between the two, and then it is a whole file of somebody's.
+/// Keeps other copies away from it. Returns whether it still is the partial file. It may have got
+/// its name since it was opened, and then it is a whole file of somebody's.
 bool lock(const local_file& partial) {
   if (::flock(partial.descriptor(), LOCK_EX | LOCK_NB) != 0) {
     throw failure(exit_code::failure,
@@ -125,9 +125,9 @@ local_file open_left(const std::filesystem::path& partial) {
   }
 }
 
-/// Throws where `size` bytes more do not fit: what a server says of itself fills no disk. What is
+/// Throws where `size` bytes more do not fit: a server's word about a size fills no disk. A file
 /// larger than the whole file system says nothing of other files. Zeros that become holes need no
-/// room; of a server they are read all the same, and there may be no end of them.
+/// room. A server's zeros are read all the same, and there may be no end of them.
 void check_room(const local_file& file, std::uint64_t size, const copy_terms& terms) {
   const bool is_bounded = !terms.is_from_server || terms.largest != copy_terms().largest;
   if (terms.sparse && is_bounded) return;
@@ -191,7 +191,7 @@ class local_target final : public copy_target {
   void complete(std::uint64_t size) override {
     set_end(size);
     if (!terms_.verify) return;
-    // What is read back then comes from the disk, as far as the system does as it is told.
+    // Bytes that are read back then come from the disk, as far as the system does as it is told.
     if (::fdatasync(file_.descriptor()) != 0) fail_at(partial_, "cannot write", errno);
     ::posix_fadvise(file_.descriptor(), 0, 0, POSIX_FADV_DONTNEED);
   }
@@ -284,7 +284,7 @@ std::unique_ptr<copy_target> open_local_target(const std::filesystem::path& path
   if (is_directory(there)) fail_at(path, "cannot replace it", EISDIR);
   const bool is_special = exists(there) && !is_regular_file(there);
   if (is_special) return std::make_unique<device_target>(path, terms);
-  // What a link leads to is replaced, and not the link.
+  // The target of a link is replaced, and not the link.
   const std::filesystem::path meant = std::filesystem::weakly_canonical(path, ec);
   if (ec) fail_at(path, "cannot follow the link", ec.value());
   return std::make_unique<local_target>(meant, size, terms);

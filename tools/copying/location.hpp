@@ -1,4 +1,4 @@
-// What a command is given to copy from or to: a URL, or a path.
+// A place that a command copies from or to: a URL, or a path.
 #pragma once
 
 #include <filesystem>
@@ -26,7 +26,7 @@ class location {
 
   /// Returns whether it was written with a slash at its end: then it is meant as a directory.
   bool ends_in_slash() const noexcept { return ends_in_slash_; }
-  /// Returns the last part of its path; nothing of a server, of "/", and of what ends with "/."
+  /// Returns the path's last part; nothing of a server, and of "/". Nothing of what ends with "/."
   /// or "/..", which stands for what is in it: no leaf leads out of where it is put.
   std::string leaf() const;
   /// Returns what `name`, which may have several parts, is within this directory.

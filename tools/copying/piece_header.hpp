@@ -17,7 +17,7 @@ constexpr std::size_t most_told_digests = 1024;
 nlohmann::json piece_header(const coded_piece& piece);
 nlohmann::json digests_header(const std::vector<content_digest>& all);
 
-// What such headers say. Errors: bad_message.
+// These read such headers. Errors: bad_message.
 
 codec codec_in(const nlohmann::json& header);
 content_digest digest_in(const nlohmann::json& header);

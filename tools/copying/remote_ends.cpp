@@ -131,7 +131,7 @@ class remote_target final : public copy_target {
     check_room(size);
   }
   ~remote_target() override {
-    // What has no name goes with the region.
+    // A file without a name goes with the region.
     if (written_ != to_ && !is_kept_ && !is_gone_) remove_partial();
   }
 
@@ -190,7 +190,8 @@ class remote_target final : public copy_target {
     is_gone_ = !ec || ec == errc::no_such_name;
     return is_gone_;
   }
-  /// What an interrupted copy has left is of no use any more, unless somebody writes it.
+  /// Removes what an interrupted copy has left, which is of no use any more; fails if it is being
+  /// written.
   void remove_stale() noexcept {
     try {
       std::error_code ignored;

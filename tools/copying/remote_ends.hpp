@@ -1,4 +1,4 @@
-// What a server has as an end of a copy.
+// A server's ends of a copy.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ std::unique_ptr<copy_source> open_remote_source(const url& from, const copy_term
                                                 server_clients& clients);
 
 /// A file of a store appears when it is committed; one that may be resumed is written under
-/// `partial_name` and renamed. What has a fixed size, such as memory, is written where it is.
+/// `partial_name` and renamed. A name of a fixed size, such as memory, is written where it is.
 std::unique_ptr<copy_target> open_remote_target(const url& to, std::uint64_t size,
                                                 const copy_terms& terms, server_clients& clients);
 

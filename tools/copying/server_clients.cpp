@@ -10,8 +10,8 @@
 namespace ucx::tool {
 namespace {
 
-/// Digests that are asked for at a time. A server lets a client ask 16; some room is left for
-/// those that it still reads for although nobody waits for them any more.
+/// Digests that are asked for at a time. A server lets a client ask 16. Some room is left for those
+/// that were given up, and that it still reads for.
 constexpr unsigned most_digests = 12;
 
 }  // namespace

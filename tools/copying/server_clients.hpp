@@ -37,7 +37,7 @@ class server_clients {
   /// Returns the conversations with servers' agents. Lifetime: this object's.
   agent_links& agents() noexcept { return *agents_; }
 
-  /// Ends all connections: whoever waits for an answer is told that it is closed.
+  /// Ends all connections: calls that wait for an answer are told that it is closed.
   void close_all() noexcept;
 
  private:

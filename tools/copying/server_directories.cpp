@@ -25,7 +25,7 @@ bool visit_directories(const std::set<std::string>& guessed, const directory_rea
   while (!left.empty()) {
     const std::string& name = *left.back();
     left.pop_back();
-    // What was published by itself may have slashes, and no directory.
+    // A name that was published by itself may have slashes, and no directory.
     read(name, name.empty() || guessed.contains(name), take);
   }
   return is_all;

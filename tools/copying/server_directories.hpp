@@ -24,9 +24,9 @@ std::size_t add_directories_of(const std::string& name, std::set<std::string>& d
 /// A server may name as many as it likes: of more nothing is asked, or kept.
 constexpr std::size_t most_directories = std::size_t{1} << 16U;
 
-/// Calls `read` once for each directory of a server: those that names of its list lead through,
-/// which is what `guessed` has, and those that it finds in them, where no file may be. Returns
-/// whether those were all: what it finds is left out where there are `most_directories`.
+/// Calls `read` once for each directory of a server. These are those in `guessed`, which names of
+/// the server's list lead through, and those that it finds in them, which may have no file. Returns
+/// whether those were all: directories beyond `most_directories` are left out.
 bool visit_directories(const std::set<std::string>& guessed, const directory_reader& read);
 
 }  // namespace ucx::tool

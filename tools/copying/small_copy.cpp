@@ -83,7 +83,7 @@ std::optional<std::vector<std::byte>> read_whole(const copy_task& task,
   }
 }
 
-/// What interrupted copies have left beside them is of no use any more.
+/// Removes what interrupted copies have left beside them: it is of no use any more.
 void remove_left(client& server, const std::vector<location>& stored) {
   std::vector<std::string> names;
   for (const location& each : stored) {

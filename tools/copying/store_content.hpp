@@ -1,4 +1,4 @@
-// What a server has to serve in the directory of a store.
+// Looks whether a store's directory has files to serve.
 #pragma once
 
 #include <filesystem>
@@ -8,9 +8,9 @@
 
 namespace ucx::tool {
 
-/// Returns whether nothing below `directory` is served: no regular file, with a name that can be
-/// told behind that of the store, whose URL is `store`. Looks until it finds one; false also where
-/// a directory can not be read, and when `stop` is requested: then nobody knows.
+/// Returns whether nothing below `directory` is served. A regular file is served whose name can be
+/// told behind that of the store, whose URL is `store`. Looks until it finds one. Returns false
+/// also where a directory can not be read, and when `stop` is requested: then it is not known.
 bool serves_nothing(const std::filesystem::path& directory, const url& store,
                     const std::stop_token& stop);
 

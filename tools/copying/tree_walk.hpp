@@ -38,8 +38,8 @@ struct walk_terms {
   std::uint64_t longest_list = std::uint64_t{512} << 20U;
 };
 
-/// Finds the files of a directory and of those below it. What can not be looked at is told, and
-/// left out.
+/// Finds the files of a directory and of those below it. Entries that can not be looked at are
+/// told, and left out.
 class tree_walk {
  public:
   using report = std::function<void(const failure&)>;
@@ -98,7 +98,7 @@ void add_longest_list(CLI::App& command, walk_terms& terms);
 /// Errors: those of the connection.
 bool is_directory(const location& place, server_clients& clients);
 
-/// Says that a server leaves `count` names of a directory out of its lists.
+/// Says that a server's lists of a directory leave out `count` names.
 std::string unserved_text(const std::string& directory, std::uint64_t count);
 
 /// Returns whether a name of a server's may become a path below a directory: relative, and without

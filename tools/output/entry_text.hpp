@@ -16,7 +16,7 @@ std::string_view name_of(access granted) noexcept;
 /// Returns "r-", "-w" or "rw".
 std::string_view short_form(access granted) noexcept;
 
-/// Returns the kind of its memory, and the device if it is one's: "host", "cuda:1".
+/// Returns the kind of the memory, and the device if it is one's: "host", "cuda:1".
 std::string memory_text(const entry& described);
 
 /// Returns `described` as an object; its members are part of the tool's interface

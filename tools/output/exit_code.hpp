@@ -1,4 +1,4 @@
-// How the program tells whoever started it what happened.
+// The exit statuses, by which the program tells what happened.
 #pragma once
 
 #include <stdexcept>
@@ -27,8 +27,8 @@ enum class exit_code : int {
   interrupted = 130,  ///< The process ends by the signal, which shells tell like this.
 };
 
-/// Returns the number for an operation that failed with `cause`. What is busy has none of its own:
-/// a file is, or a server that has no room for one more client, which `client_settings` tells.
+/// Returns the number for an operation that failed with `cause`. `busy` has no number: a file may
+/// be busy, or a server that has no room for one more client, which `client_settings` tells.
 exit_code exit_code_of(const std::error_code& cause) noexcept;
 
 /// Returns the number for a system call that failed with `error`, a value of errno.
@@ -43,7 +43,7 @@ std::string_view exit_code_table() noexcept;
 /// Ends the program with `code`; `what()` is what people are told, empty where they know by then.
 class failure : public std::runtime_error {
  public:
-  /// What is between one file and its target, whatever `code` says, ends nothing but that copy.
+  /// A failure between one file and its target, whatever `code` says, ends nothing but that copy.
   enum class reach { by_code, one_file };
 
   failure(exit_code code, const std::string& text, reach wide = reach::by_code)

@@ -21,7 +21,7 @@ int write_all(int descriptor, std::string_view bytes) noexcept {
     if (written >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(written));
     } else if (errno == EAGAIN) {
-      // Whoever shares the descriptor made it non-blocking.
+      // Another process, which shares the descriptor, made it non-blocking.
       ::pollfd writable = {descriptor, POLLOUT, 0};
       ::poll(&writable, 1, -1);
     } else if (errno != EINTR) {

@@ -6,8 +6,8 @@
 
 namespace ucx::tool {
 
-/// Nobody reads the standard output any more: its pipe is broken, or it was closed from the start.
-/// That is no failure: whoever read it had enough.
+/// The standard output has no reader any more: its pipe is broken, or it was closed from the start.
+/// That is no failure: the reader had enough.
 struct output_closed {};
 
 /// Keeps the descriptors 0, 1 and 2 from being given to sockets where the program was started
@@ -18,11 +18,11 @@ void keep_standard_descriptors() noexcept;
 /// REQUIRES: SIGPIPE is ignored.
 void write_out(std::string_view bytes);
 
-/// Writes `bytes` to the standard error stream, if anybody takes them: whoever closed it does not
+/// Writes `bytes` to the standard error stream. Errors are left out: a user that closed it does not
 /// want to know. May wait for a reader. REQUIRES: SIGPIPE is ignored.
 void say(std::string_view bytes) noexcept;
 
-/// Returns whether nobody reads the standard output any more, as far as a pipe or socket tells.
+/// Returns whether the standard output has no reader any more, as far as a pipe or socket tells.
 bool output_is_closed() noexcept;
 
 /// Returns whether the standard output is a file, or a device that is no terminal.

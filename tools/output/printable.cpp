@@ -10,8 +10,9 @@
 namespace ucx::tool {
 namespace {
 
-/// The bytes that a character of UTF-8 may begin with, how many follow, and what the first of those
-/// may be: neither a longer form than needed nor a surrogate (RFC 3629). The others are 80 to BF.
+/// The bytes that a character of UTF-8 may begin with, how many follow, and the range of the first
+/// of those. The range leaves out longer forms than needed, and surrogates (RFC 3629). The other
+/// bytes are 80 to BF.
 struct character_form {
   unsigned char first, last;
   std::size_t more;
@@ -44,8 +45,9 @@ struct code_range {
   char32_t first, last;
 };
 
-/// What shows nothing, or changes how its neighbours show, of Unicode 15: the category Cf, line and
-/// paragraph separator, and what has the property Default_Ignorable_Code_Point. In order.
+/// Characters of Unicode 15 that show nothing, or change how their neighbours show. These are the
+/// category Cf, line and paragraph separator, and the property Default_Ignorable_Code_Point. In
+/// order.
 constexpr code_range invisible[] = {
     {0xad, 0xad},       {0x34f, 0x34f},     {0x600, 0x605},     {0x61c, 0x61c},
     {0x6dd, 0x6dd},     {0x70f, 0x70f},     {0x890, 0x891},     {0x8e2, 0x8e2},

@@ -36,7 +36,7 @@ std::string bytes_text(double bytes) {
                    : fmt::format("{:.1f} {}", bytes, units[unit]);
 }
 
-/// Returns the seconds that are left; nothing where nobody knows.
+/// Returns the seconds that are left; nothing where they are not known.
 std::optional<double> time_left(const progress_state& state) {
   if (!state.is_total_known || state.rate <= 0 || state.bytes > state.total) return std::nullopt;
   return static_cast<double>(state.total - state.bytes) / state.rate;

@@ -24,7 +24,7 @@ enum class progress_mode {
 /// Adds `--progress`.
 void add_progress(CLI::App& command, progress_mode& mode);
 
-/// What is shown, at one moment.
+/// The numbers that are shown, at one moment.
 struct progress_state {
   std::uint64_t bytes = 0;  ///< With those that were there already.
   std::uint64_t moved = 0;  ///< Without.
@@ -60,7 +60,7 @@ class progress_line {
   void restart();
   /// Writes a line to the standard error stream, above what is shown.
   void say(std::string_view line);
-  /// The same, to the standard output. Errors: those of write_out.
+  /// As say(), to the standard output. Errors: those of write_out.
   void print(std::string_view line);
   /// Shows the end, and which: the exit code of the work, as shells report it. Only the first call
   /// does anything. Safe from any thread.

@@ -1,4 +1,4 @@
-// What a server that has begun tells people.
+// The text by which a server that has begun tells people what it serves.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace ucx::tool {
 
-/// What it serves, as far as it is told.
+/// A server and its names, as far as they are told.
 struct served {
   url server;
   std::span<const publication> files;

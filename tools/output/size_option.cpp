@@ -20,8 +20,8 @@ bool is_unit(std::string_view text) {
 }
 
 /// Says what is wrong with `text` as a number of bytes where the parser would not, or not in words
-/// for people: a sign, which it lets wrap around, a leading zero, which means octal to it, more
-/// digits than any size has, a fraction, and a unit that is none.
+/// for people. That is a sign, which the parser lets wrap around, or a leading zero, which it takes
+/// for octal. It is also more digits than any size has, a fraction, or a unit that is none.
 std::string complaint_about_size(const std::string& text) {
   constexpr std::size_t most_digits = 18;
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());

@@ -13,7 +13,7 @@ namespace ucx::tool {
 /// Adds an option that takes bytes, with a unit if wanted: 4096, 4K, 1MiB.
 CLI::Option* add_size(CLI::App& command, const std::string& name, std::uint64_t& size,
                       const std::string& what);
-/// The same, and it may be given several times.
+/// As add_size(), and it may be given several times.
 void add_sizes(CLI::App& command, const std::string& name, std::vector<std::uint64_t>& sizes,
                const std::string& what);
 

@@ -21,7 +21,7 @@ struct latency {
   double p99 = 0;  ///< 99 of 100 took no longer.
 };
 
-/// What calls of one size came to, one behind the other.
+/// The throughput of calls of one size, one behind the other.
 struct throughput {
   std::size_t call = 0;
   std::size_t lanes = 1;  ///< That were asked for.
@@ -40,7 +40,7 @@ struct throughput {
 latency measure_latency(const remote_region& region, std::chrono::nanoseconds duration);
 
 /// Reads the `size` bytes of a stream, from its beginning to its end, round and round, for about
-/// `duration`; nothing that was read in one round serves the next.
+/// `duration`. Nothing that was read in one round serves the next.
 /// REQUIRES: `call` is no more than `size`.    Errors: std::ios_base::failure.
 throughput measure_reading(std::istream& in, std::uint64_t size, std::size_t call,
                            std::chrono::nanoseconds duration);

@@ -29,8 +29,9 @@ char log_to_stderr[] = "UCX_LOG_FILE=stderr";
 
 bool hangup_was_ignored = false;
 
-/// Returns whether this program can start itself by its path: not where the loader was started by
-/// name, which is the program then, nor with rights that what is at the path now should not get.
+/// Returns whether this program can start itself by its path. It can not where the loader was
+/// started by name, because the loader is the program then. It may not where it has rights that
+/// what is at the path now should not get.
 bool may_start_again() noexcept { return ::getauxval(AT_BASE) != 0 && ::getauxval(AT_SECURE) == 0; }
 
 /// Adds a variable that is not there.
@@ -75,7 +76,7 @@ void before_ucx(int, char** argv, char** environment) {
   add_to_environment(argv, environment);
 }
 
-/// What glibc's loader calls, with these arguments, before the constructors of the libraries, UCX's
+/// glibc's loader calls this, with these arguments, before the constructors of the libraries, UCX's
 /// among them (System V ABI, "Initialization and Termination Functions"). Those of libc have not
 /// run either: there is no environment but the one that is passed. Other loaders may not call it.
 [[gnu::section(".preinit_array"), gnu::used]] void (*preinit)(int, char**, char**) = before_ucx;

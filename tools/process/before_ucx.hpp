@@ -1,4 +1,4 @@
-// What has to be done before UCX is initialised, which is when the program is loaded.
+// Work that is done before UCX is initialised, which is when the program is loaded.
 #pragma once
 
 namespace ucx::tool {

@@ -17,7 +17,7 @@ namespace {
 constexpr double least_deadline = 0.001;
 constexpr double most_deadline = 1e6;
 
-/// Who only reads has nothing to flush, and does not wait for a server that is silent to leave it.
+/// A client that only reads has nothing to flush, and does not wait when it leaves a silent server.
 constexpr std::chrono::milliseconds farewell{500};
 
 /// How long the library may take to tell that its own deadline has passed.

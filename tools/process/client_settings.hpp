@@ -1,4 +1,4 @@
-// What every command that connects to a server has in common.
+// The settings of every command that connects to a server.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct client_settings {
 
   /// Returns the options of a client. Errors: failure with exit_code::usage.
   client_options options() const;
-  /// Returns a client of the server of `any`. Errors: those of its constructor; failure with
+  /// Returns a client of the server of `any`. Errors: those of client's constructor; failure with
   /// exit_code::usage, and with exit_code::no_connection where the server has no room for it.
   client connect(const url& any) const;
 };

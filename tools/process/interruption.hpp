@@ -1,4 +1,4 @@
-// A command that is interrupted in the middle of its work.
+// The interruption of a command in the middle of work.
 #pragma once
 
 #include <atomic>
@@ -16,14 +16,14 @@
 namespace ucx::tool {
 
 /// Takes SIGINT, SIGTERM and SIGHUP, but those that were ignored from the start, out of their usual
-/// course: the work is told to stop, leaves what has to be left, and then ends the process as the
+/// course. The work is told to stop, leaves what has to be left, and then ends the process as the
 /// signal would have. REQUIRES: made before any other thread, which inherits that.
 class interruption {
  public:
-  /// `hurry`, called on another thread with the signal that has come, makes the work look at
-  /// `token()`; it may wait for what holds a lock, as connecting does. Another signal, half a
-  /// second later or more, and work that goes on for `limit`, end the process at once: those that
-  /// come sooner are the same wish, which schedulers tell a process and its group.
+  /// `hurry` is called on another thread, with the signal that has come, and makes the work look at
+  /// `token()`. It may wait for what holds a lock, as connecting does. Another signal, half a
+  /// second later or more, ends the process at once, and so does work that goes on for `limit`.
+  /// Signals that come sooner are the same wish, which schedulers tell a process and its group.
   explicit interruption(std::function<void(int)> hurry,
                         std::chrono::nanoseconds limit = std::chrono::seconds(5));
   interruption(const interruption&) = delete;
@@ -34,7 +34,7 @@ class interruption {
   std::stop_token token() const noexcept { return stop_.get_token(); }
   /// Returns the signal that came. REQUIRES: requested().
   int signal() const noexcept { return signal_; }
-  /// Ends the process as the signal that came does where nobody catches it. REQUIRES: requested().
+  /// Ends the process as the signal that came does where it is not caught. REQUIRES: requested().
   [[noreturn]] void end() const;
 
  private:

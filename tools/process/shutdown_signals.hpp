@@ -11,10 +11,10 @@
 
 namespace ucx::tool {
 
-/// Ends the process as `signal` does where nobody catches it.
+/// Ends the process as `signal` does where it is not caught.
 [[noreturn]] void end_by(int signal);
 
-/// Has the signals that ask a program to end do that also where the kernel keeps them from it: the
+/// Has the signals that ask a program to end do that also where the kernel keeps them from it. The
 /// first process of a container, of number 1, gets only those that it has a handler for.
 void end_by_signals() noexcept;
 
@@ -34,8 +34,8 @@ bool is_ignored(int signal) noexcept;
 ///     left     | taken    | a signal: the process is ending anyway
 class shutdown_signals {
  public:
-  /// A signal that `wait_for()` does not take within `limit` ends the process after all: what
-  /// happens between `expect()` and that may wait for somebody who never comes.
+  /// A signal that `wait_for()` does not take within `limit` ends the process after all. The work
+  /// between `expect()` and that may wait for a peer that never comes.
   explicit shutdown_signals(std::chrono::nanoseconds limit);
   shutdown_signals(const shutdown_signals&) = delete;
   shutdown_signals& operator=(const shutdown_signals&) = delete;

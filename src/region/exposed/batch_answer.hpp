@@ -1,4 +1,4 @@
-// The answer to a batch of reads: copies of its bytes in a row, on their way to the peer.
+// The answer to a batch of reads: copies of the bytes in a row, on their way to the peer.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct batch_tag {};
 /// Needs the region no more once it has a copy.
 class batch_answer final : public piece_sender, public list_hook<batch_tag> {
  public:
-  /// Copies what is to be sent; the ranges were checked. What throws has done nothing.
+  /// Copies what is to be sent; the ranges were checked. Nothing is sent if it throws.
   void copy(const exposed_region& region, const range_list& ranges);
   /// Sends it. It may have ended when this returns.
   void begin(region_extras& owner, endpoint_core& to, const frame& asked);

@@ -64,7 +64,7 @@ result<std::shared_ptr<device_memory>> device_memory::allocate(const memory_plac
 }
 
 device_memory::~device_memory() {
-  // What copies keeps it, so this waits for nothing but the thread.
+  // Each copy holds a reference to this object, so none runs now: only the thread is waited for.
   copier_->close(std::chrono::steady_clock::now() + longest_copy);
   release();
 }

@@ -17,8 +17,8 @@
 
 namespace ucx::detail {
 
-/// To those who serve peers it is like a file: bytes at offsets, which come when they come. Its
-/// copies go by a copier of its own, so that they wait for no work of the program's on the device.
+/// The services that answer peers read it like a file: bytes at offsets, which arrive later. It has
+/// a separate copier, so its copies do not wait for the program's work on the device.
 class device_memory final : public file_source, public std::enable_shared_from_this<device_memory> {
  public:
   /// Uses the caller's memory, until withdraw() returns. Errors: invalid_argument (not all of it is
@@ -49,12 +49,12 @@ class device_memory final : public file_source, public std::enable_shared_from_t
   /// Returns when the bytes are there, or after `longest_copy`. Errors: io_error (the driver's;
   /// memory that was freed), no_memory, revoked, timed_out.
   std::error_code read(std::uint64_t offset, std::span<std::byte> into) noexcept override;
-  /// The same in the other direction.
+  /// Returns when the bytes are in the memory, or after `longest_copy`. Errors: those of `read`.
   std::error_code write(std::uint64_t offset, std::span<const std::byte> from) noexcept;
 
-  /// Lets nothing be copied any more; returns when no copy runs, and what the driver gave is given
-  /// back: or after `longest_copy`, because a device that hangs shall not hang its owner too. It is
-  /// given back when the driver lets go then.
+  /// Allows no further copy. Returns when no copy runs and owned memory is freed, or after
+  /// `longest_copy`: a device that hangs must not hang its owner. In that case the memory is freed
+  /// when the driver lets go of it.
   void withdraw() noexcept;
   static constexpr std::chrono::seconds longest_copy{5};
 
@@ -75,8 +75,8 @@ class device_memory final : public file_source, public std::enable_shared_from_t
   bool owned_ = false;
 };
 
-/// Returns by what the driver finds `lent` for other processes; one of no size where it does not
-/// (memory out of a pool, for example), and then they are answered by message.
+/// Returns the driver's handle of `lent` for other processes. Its size is 0 where the driver gives
+/// none (for memory of a pool, for example). Peers are then answered by message.
 memory_handle handle_of(const device_memory& lent) noexcept;
 
 }  // namespace ucx::detail

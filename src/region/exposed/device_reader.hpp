@@ -9,8 +9,9 @@ namespace ucx::detail {
 
 class worker_core;
 
-/// Keeps nobody waiting, and has nothing to end: a read belongs to its memory's copier until the
-/// driver lets go of it, and comes back to the worker if that is still there.
+/// start() does not block, and there is nothing to stop: a read belongs to its memory's copier
+/// until the driver lets go of it. The read then comes back to the worker, if the worker still
+/// exists.
 class device_reader final : public slow_reader {
  public:
   explicit device_reader(worker_core& worker) noexcept : worker_(worker) {}

@@ -16,9 +16,9 @@
 
 namespace ucx::detail {
 
-/// What connections have written, and the driver not copied. By their own accounts peers have no
-/// more than a window on its way for each of their handles; who does not keep to it gets nothing
-/// more. Safe from any thread.
+/// Bytes that connections have written and the driver has not copied. A peer that keeps to the
+/// protocol has at most one window in flight for each handle. Above `most_of_one`, writes of a
+/// connection are refused. Safe from any thread.
 class device_region::uncopied_bytes {
  public:
   static constexpr std::uint64_t most_of_one = 16 * device_write_window;
@@ -69,9 +69,9 @@ result<std::shared_ptr<exposed_region>> device_region::make(std::shared_ptr<cont
 
 device_region::~device_region() { close(); }
 
-/// What may only be written is shown to nobody. Where the driver shares it, all of the allocation
-/// is reached by whoever has the handle: of the caller's memory nothing is written that way,
-/// because a writer that is stopped could not be kept from it later.
+/// Memory that may only be written is not lent. The driver's handle gives access to the whole
+/// allocation. The caller's memory is never written that way: a writer process that was stopped
+/// could still write after the region is withdrawn.
 void device_region::lend() {
   if (!includes(granted(), access::read) || !context().shares_memory()) return;
   const std::shared_ptr<device_memory> memory = memory_.get();
@@ -91,7 +91,7 @@ remote_descriptor device_region::descriptor() const {
   return made;
 }
 
-/// Nobody takes the memory for the region any more before anything happens to it.
+/// The record ends first, so that no peer takes the memory for the region after its release.
 void device_region::release() noexcept {
   record_.reset();
   if (const std::shared_ptr<device_memory> memory = memory_.get()) memory->withdraw();

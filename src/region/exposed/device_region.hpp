@@ -14,9 +14,9 @@
 
 namespace ucx::detail {
 
-/// UCX knows nothing of it: what it sees are buffers of ours, which the driver copies from and to.
-/// Messages are the way to it, and within one host the driver, where it shares the memory. Who
-/// would use the processor on it (atomics, digests of what is on its way) is told `not_supported`.
+/// UCX never touches the memory: it sees staging buffers, which the driver copies from and to.
+/// Peers use messages, and within one host the driver, where it shares the memory. Operations that
+/// need the processor (atomics, digests of bytes in flight) fail with `not_supported`.
 class device_region final : public exposed_region,
                             public write_sink,
                             public std::enable_shared_from_this<device_region> {

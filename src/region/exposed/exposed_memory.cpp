@@ -75,7 +75,7 @@ result<std::shared_ptr<exposed_region>> expose_memory(std::shared_ptr<context_co
 result<std::shared_ptr<exposed_region>> allocate_memory(std::shared_ptr<context_core> context,
                                                         std::size_t size, access granted,
                                                         const memory_place& place) {
-  // Nobody copies what is not there.
+  // A region without bytes needs neither the driver nor pinned memory.
   if (size == 0 && (place.kind == memory_kind::cuda_pinned || is_copied_by_driver(place.kind))) {
     return expose_memory(std::move(context), {}, granted, std::nullopt);
   }

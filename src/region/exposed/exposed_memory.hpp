@@ -15,10 +15,10 @@ namespace ucx::detail {
 
 class context_core;
 
-/// Exposes the caller's memory, as what `place_of` finds it to be; invalid_argument, where that is
-/// not what is expected. The one place that chooses how
-/// the bytes of a device move: by now always through the host's memory (device_region); a UCX that
-/// moves them itself would get a memory_region_core of them here.
+/// Exposes the caller's memory, as the kind that `place_of` finds. Fails with invalid_argument
+/// where that is not what is expected. Only this function chooses how the bytes of a device move:
+/// today always through the host's memory (device_region). A UCX that moves them itself would get a
+/// memory_region_core here.
 result<std::shared_ptr<exposed_region>> expose_memory(std::shared_ptr<context_core> context,
                                                       std::span<std::byte> bytes, access granted,
                                                       const std::optional<memory_place>& expected);

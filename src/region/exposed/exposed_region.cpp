@@ -31,8 +31,8 @@ std::array<std::byte, 16> host_identity() noexcept {
   static const std::array<std::byte, 16> identity = [] {
     std::array<std::byte, 16> made = {};
     try {
-      // The boot id is the kernel's; containers of one kernel share it, and memory too if they
-      // share a name space for it, which using the memory finds out.
+      // The boot id is the kernel's, and containers of one kernel share it. They share memory only
+      // if they share a name space for it, which an attempt to use the memory finds out.
       const std::string boot = read_line("/proc/sys/kernel/random/boot_id");
       const XXH128_hash_t hash = XXH3_128bits(boot.data(), boot.size());
       XXH128_canonical_t canonical;
@@ -89,11 +89,11 @@ void exposed_region::close(clock::time_point until) noexcept {
 
 void exposed_region::withdraw(clock::time_point cut_off) noexcept {
   if (!exposed_) return;
-  // Whoever closes, also as the second one, returns when it is over.
+  // Every caller drains, also the second one: each returns when the region is idle.
   context_->regions().remove(*this);
-  // Again and again, because UCX lets go of what it still reads in progress only. A write that
-  // another thread's worker is copying in takes no longer than a memcpy; an access that did not end
-  // at all would be a mistake, which shall not hang its owner too.
+  // Draining repeats, because UCX lets go of what it reads only while it progresses. A write that
+  // another thread's worker is copying in takes no longer than a memcpy. An access that never ends
+  // would be a bug. The bound keeps it from hanging the owner.
   const clock::time_point until = clock::now() + longest_memcpy;
   while (!idle() && clock::now() < until) {
     context_->workers().drain(*this, cut_off);

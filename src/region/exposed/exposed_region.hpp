@@ -1,4 +1,4 @@
-// What an owner lets peers reach: memory or a file, under an id of its context's table.
+// Memory or a file that an owner lets peers reach, under an id in its context's table.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ class write_sink {
                      std::span<const std::byte> payload) = 0;
 };
 
-/// What peers reach by the number that it has in its context.
+/// Memory or a file that peers reach by its number in the context.
 class exposed_region : public counted_region {
  public:
   virtual ~exposed_region();
@@ -57,24 +57,23 @@ class exposed_region : public counted_region {
 
   /// Returns the memory that the processor reaches; nothing for a file, or a device's memory.
   virtual std::span<std::byte> bytes() const noexcept = 0;
-  /// Returns where its owner has the memory, whoever can reach it.
+  /// Returns where the owner has the memory, even if only a device reaches it.
   virtual std::span<std::byte> where() const noexcept { return bytes(); }
-  /// Returns the file, or the memory of a device, which is read like one; nothing for memory that
-  /// the processor reaches, and of what is being closed.
+  /// Returns the file, or the memory of a device, which is read like one. Null for memory that the
+  /// processor reaches, and while the region is being closed.
   virtual std::shared_ptr<file_source> source() const noexcept = 0;
 
-  /// Returns who takes writes; nobody where they go into memory.
+  /// Returns the sink for writes; null where they go into memory.
   virtual std::shared_ptr<write_sink> sink() noexcept { return nullptr; }
 
   /// Checks an access of a peer's against size and rights; offsets can not overflow.
   std::error_code check(std::uint64_t offset, std::uint64_t length, access wanted) const noexcept;
 
-  /// Takes the region out of peers' reach; returns when no access to it runs any more and nothing
-  /// is held of what stands behind it, whoever was the first to close it. Peers that have not let
-  /// go by `until` are dropped. Safe from any thread.
+  /// Takes the region out of peers' reach. Returns when no access to it runs any more and its
+  /// resources are released, also if another caller closes it too. Drops peers that have not let go
+  /// by `until`. Safe from any thread.
   void close(clock::time_point until = clock::time_point::max()) noexcept;
 
-  /// What writers have told its owner.
   const std::shared_ptr<notification_queue>& notifications() const noexcept {
     return notifications_;
   }
@@ -100,11 +99,11 @@ class exposed_region : public counted_region {
   std::mutex releasing_;
 };
 
-/// Returns sixteen bytes that are the same for all processes of this host (and boot), so that
-/// peers can tell whether they share memory with an owner.
+/// Returns sixteen bytes that are equal in all processes of this host and boot. Peers compare them
+/// to tell whether they share memory with an owner.
 std::array<std::byte, 16> host_identity() noexcept;
 
-/// An access that ends with it, unless whoever it was begun for goes on with it.
+/// An access that ends with this object, unless leave() hands it on.
 class held_access {
  public:
   explicit held_access(exposed_region& accessed) noexcept : accessed_(&accessed) {}

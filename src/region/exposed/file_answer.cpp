@@ -45,7 +45,7 @@ void file_answer::read_into(staging_buffer buffer) {
   taken.buffer = std::move(buffer);
   next_ += taken.size;
   if (!wants_buffer()) service_->unqueue(*this);
-  // Nobody's any more where withdrawing it did not wait for its end.
+  // The region was withdrawn, which did not wait for this answer.
   if (!file_) {
     release(taken);
     refuse_rest(errc::revoked);
@@ -68,7 +68,7 @@ void file_answer::ask_disk(piece& missing, std::size_t present) {
   } catch (const std::bad_alloc&) {
     why = errc::no_memory;
   }
-  // What it was to read into, where it has that.
+  // start_reading() may have moved the buffer into the slow_read already.
   if (missing.slow) missing.buffer = std::move(missing.slow->buffer);
   missing.slow.reset();
   release(missing);
@@ -103,7 +103,7 @@ void file_answer::read_done(slow_read& done) {
 }
 
 void file_answer::send(piece& filled) {
-  // What a connection that was dropped or is being closed here waited for is not sent any more.
+  // A connection that was dropped or is being closed here gets no more pieces.
   if (stopped_ || peer_->handle() == nullptr || peer_->status()) {
     release(filled);
     stop();
@@ -190,7 +190,7 @@ void file_answer::refuse_rest(std::error_code why) {
   if (peer_->handle() == nullptr || peer_->status()) return;
   try {
     service_->refuse(*peer_, asked_, why);
-  } catch (const std::bad_alloc&) {  // nobody would tell it later
+  } catch (const std::bad_alloc&) {  // nothing reports it later
     peer_->blame(errc::no_memory, "no memory to refuse a read");
   }
 }

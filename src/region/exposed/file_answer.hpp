@@ -37,7 +37,7 @@ class file_answer final : public list_hook<file_answer_tag>, public list_hook<hu
   // Each of these may end the answer, and with it the object.
   /// Gives it the buffer that it queued for.
   void read_into(staging_buffer buffer);
-  /// A read of its own has come back from the disk.
+  /// A read that it started has come back from the disk.
   void read_done(slow_read& done);
   /// Tells the peer why there will be no more, and lets go of the region.
   void refuse(std::error_code why);

@@ -1,5 +1,5 @@
-// A file that peers may read: the bytes that it has when they ask, within the size that it had when
-// it was looked at last.
+// A file that peers may read. They get the bytes that the file has when they ask, within the size
+// that it had when it was last looked at.
 #pragma once
 
 #include <atomic>

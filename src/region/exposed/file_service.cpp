@@ -70,7 +70,7 @@ void file_service::place(file_client& client) noexcept {
   if (wanted != nullptr) wanted->push_back(client);
 }
 
-/// Takes out the client that gets a buffer next; nobody when there is none to give.
+/// Takes out the client that gets a buffer next; null when no client may have one.
 file_client* file_service::next_in_line() noexcept {
   file_client* next = starving_.front();
   if (next == nullptr && in_use_ < most_buffers) next = sharing_.front();
@@ -79,7 +79,7 @@ file_client* file_service::next_in_line() noexcept {
 }
 
 void file_service::serve() {
-  // Who gets a buffer may give it back before this returns; the loop sees that.
+  // A client may give its buffer back before read_into() returns; the outer call's loop sees that.
   if (std::exchange(serving_, true)) return;
   while (file_client* next = next_in_line()) {
     file_answer& fed = *next->hungry.front();

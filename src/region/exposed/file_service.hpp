@@ -31,14 +31,14 @@ struct file_client : list_hook<waiting_client_tag> {
 
   const endpoint_core* peer = nullptr;
   unsigned answers = 0;
-  unsigned buffers = 0;                                 ///< In the hands of its answers.
+  unsigned buffers = 0;                                 ///< Held by its answers.
   intrusive_list<file_answer, hungry_tag> hungry = {};  ///< Those that want one, in order.
   list* queue = nullptr;                                ///< Where it waits, while some do.
 };
 
-/// All answers of a worker share `most_buffers`. Beyond them every connection may have one of its
-/// own, so that peers that do not take their answers keep nobody from getting theirs. Everything
-/// happens under the worker's lock.
+/// All answers of a worker share `most_buffers`. Beyond them every connection may have one buffer,
+/// so that peers that do not take their answers do not block the others. Everything happens under
+/// the worker's lock.
 class file_service {
  public:
   static constexpr std::size_t most_buffers = 16;
@@ -60,8 +60,8 @@ class file_service {
   /// Ends the reads that the disk has not answered; bounded. Nothing is started any more.
   void stop() noexcept;
 
-  /// Takes back the buffers of reads that nobody wants any more and the disk has not begun: behind
-  /// a disk that hangs they would pile up.
+  /// Takes back the buffers of unwanted reads that the disk has not begun. Behind a disk that hangs
+  /// they would pile up.
   void reclaim_buffers() noexcept;
   /// Replaces the thread that reads what has to be waited for; before the first read.
   void read_slowly_by(std::unique_ptr<slow_reader> reader) noexcept { slow_ = std::move(reader); }
@@ -79,7 +79,7 @@ class file_service {
   /// Gives buffers to those who want one, as far as there are any.
   void serve();
   void give_back(file_client& client, staging_buffer buffer) noexcept;
-  /// The disk has a buffer that nobody waits for.
+  /// The disk keeps a buffer for which no answer waits.
   void abandon_buffer(file_client& client) noexcept;
   bool read_slowly(std::shared_ptr<slow_read> read);
   void refuse(endpoint_core& to, const frame& asked, std::error_code why);

@@ -104,7 +104,7 @@ result<void> memory_region_core::map(std::byte* bytes, std::size_t size) {
 }
 
 /// Allocates where peers on the host can map it, if there is such a place. On a context of one host
-/// only that is UCX's affair. What may only be written is shown to nobody.
+/// only that is UCX's affair. Memory that may only be written is not shared.
 result<void> memory_region_core::allocate_shared(std::size_t size) {
   if (size == 0 || !context().shares_memory() || context().same_host_only()) return {};
   if (!includes(granted(), access::read)) return {};
@@ -149,7 +149,7 @@ result<void> memory_region_core::pack_key() {
   return {};
 }
 
-/// Where it can not be mapped, it may be read. What may only be written is shown to nobody.
+/// Where it can not be mapped, it may be read. Memory that may only be written is not lent.
 void memory_region_core::lend() {
   const bool readable = includes(granted(), access::read) && kind_ == memory_kind::host;
   if (!readable || shareable_ || size_ == 0 || !context().shares_memory()) return;

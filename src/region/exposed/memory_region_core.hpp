@@ -23,7 +23,7 @@ struct host_memory {
   std::byte* bytes = nullptr;  ///< Null: to be allocated.
   std::size_t size = 0;
   memory_place place = {};                      ///< The host's, or pinned.
-  std::shared_ptr<const void> keeps = nullptr;  ///< Until nobody reaches it any more.
+  std::shared_ptr<const void> keeps = nullptr;  ///< Keeps the memory while peers reach it.
 };
 
 class memory_region_core final : public exposed_region {

@@ -87,7 +87,7 @@ void notification_queue::deliver() {
       (*handler)(said);
     } catch (...) {
       deliver_soon();  // what is left
-      throw;           // reported by whoever runs handlers
+      throw;           // reported where handlers are run
     }
   }
 }

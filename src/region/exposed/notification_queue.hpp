@@ -1,4 +1,4 @@
-// What writers have told the owner of a region, and who wants to know.
+// Notifications from writers to the owner of a region, and the handler and waits that take them.
 #pragma once
 
 #include <condition_variable>
@@ -35,8 +35,8 @@ class notification_queue : public std::enable_shared_from_this<notification_queu
   bool take(notification& into);
   std::size_t size() const;
 
-  /// From here on `handler` (none: nobody) is called. Returns when the old one does not run any
-  /// more, unless it is called inside of it.
+  /// From here on `handler` is called; an empty one ends the calls. Returns when the old handler
+  /// does not run any more, unless it is called inside that handler.
   void set_handler(notification_handler handler);
   /// Calls the handler for what is there, unless another thread does; without any lock.
   void deliver();

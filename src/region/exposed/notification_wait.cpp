@@ -8,10 +8,10 @@
 
 namespace ucx::detail {
 
-/// What a wait has come to, on its way to the wait's worker.
+/// The outcome of a wait, on its way to the wait's worker.
 class notification_wait::outcome final : public inbox_task {
  public:
-  notification_wait* of = nullptr;  // under the worker's lock; nobody: that is over
+  notification_wait* of = nullptr;  // under the worker's lock; null: the wait is over
   notification said;                // these two under the queue's
   std::error_code why;
 

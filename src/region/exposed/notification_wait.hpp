@@ -20,9 +20,9 @@ class notification_wait final : public operation, public list_hook<notification_
 
   /// Ends it, with `why` or with what was said. Under its worker's lock, while it is no queue's.
   void served(const notification& said, std::error_code why) noexcept;
-  /// The same, in a round of its worker, or when it is given up before. By the queue, from
-  /// anywhere, with the queue's lock, which keeps the worker there meanwhile: the wait does not end
-  /// before that is free.
+  /// Like served(), but in a round of the wait's worker, or when the wait is given up before that.
+  /// The queue calls this from any thread, under the queue's lock. The wait can not end before that
+  /// lock is free, so its worker still exists.
   void serve_later(const notification& said, std::error_code why) noexcept;
 
   void give_up(errc why) noexcept override;

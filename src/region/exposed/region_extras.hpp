@@ -1,4 +1,4 @@
-// What peers may do with a region beyond reading and writing it: batches, atomics, notifications.
+// Requests of peers beyond reading and writing a region: batches, atomics, notifications.
 #pragma once
 
 #include <cstddef>

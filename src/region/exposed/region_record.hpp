@@ -17,7 +17,7 @@ inline cma_record::subject subject_of(const remote_descriptor& described) noexce
 /// The owner's side: lends the region as long as it is there.
 class region_record {
  public:
-  /// Under a token that nobody can foresee.
+  /// Draws a random token, which no peer can foresee.
   explicit region_record(const remote_descriptor& described);
   region_record(const region_record&) = delete;
   region_record& operator=(const region_record&) = delete;

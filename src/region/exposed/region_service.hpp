@@ -40,7 +40,6 @@ class region_service {
   void read(endpoint_core& from, const frame& asked);
   void write(endpoint_core& from, const frame& asked, std::span<const std::byte> payload);
   static void answer_write(endpoint_core& from, const frame& asked, std::error_code ec);
-  /// What else a peer may do.
   region_extras& extras() noexcept { return extras_; }
 
   /// Returns whether an answer reads `region` now.
@@ -62,8 +61,8 @@ class region_service {
   }
 
   file_service& files() noexcept { return files_; }
-  /// Memory of devices is read like files, and out of buffers of its own: a device that hangs keeps
-  /// none of theirs.
+  /// Memory of devices is read like files, but with separate buffers: a device that hangs keeps no
+  /// buffer from reads of files.
   file_service& devices() noexcept { return devices_; }
 
  private:

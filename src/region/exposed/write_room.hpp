@@ -1,4 +1,4 @@
-// What may be written and unconfirmed: docs/reference/wire-format.md, `opened` and `write`.
+// Limits of unconfirmed writes: docs/reference/wire-format.md, `opened` and `write`.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ constexpr std::uint64_t write_room(std::uint64_t bytes, std::uint64_t window) no
   return std::max(bytes, window / most_pieces_of_a_window);
 }
 
-/// Bytes of writes to a region of a device's memory that a handle of it has unconfirmed at most: a
-/// device may be slower than the way to it.
+/// The most bytes of unconfirmed writes that one handle has to a device's memory. A device may be
+/// slower than the way to it.
 inline constexpr std::uint64_t device_write_window = std::uint64_t{8} << 20U;
 
 }  // namespace ucx::detail

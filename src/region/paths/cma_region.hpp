@@ -14,9 +14,9 @@
 
 namespace ucx::detail {
 
-/// One copy, by the operating system, for which the owner does nothing. What a
-/// descriptor says is not believed: whatever it names, only the reader's own memory is written, and
-/// nothing is taken for the region before the record was seen.
+/// One copy, by the operating system, for which the owner does nothing. A descriptor is not
+/// trusted. Whatever it names, only the reader's own memory is written, and nothing is taken for
+/// the region before the record was checked.
 class cma_region {
  public:
   /// Tries it on the record alone. Returns nothing where that can not be read, and `why_not` says

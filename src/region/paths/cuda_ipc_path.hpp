@@ -1,5 +1,5 @@
-// The way of memory of a device that its owner shares with the processes of its host: the CUDA
-// driver copies it.
+// The path to memory of a device that its owner shares with the other processes on the host: the
+// CUDA driver copies it.
 #pragma once
 
 #include <atomic>

@@ -26,7 +26,7 @@ std::unique_ptr<cuda_ipc_region> cuda_ipc_region::open(ucp_api& api,
   } else if (driver == nullptr || !driver->shares_memory()) {
     why_not = "there is no CUDA driver here that shares memory";
   } else if (std::unique_ptr<cma_region> record = cma_region::open(api, described, why_not)) {
-    // A driver opens no handles of its own process.
+    // The driver can not open a handle that this process made.
     if (described.loan.process != static_cast<std::uint64_t>(::getpid())) {
       return std::unique_ptr<cuda_ipc_region>(new cuda_ipc_region(described, std::move(record)));
     }

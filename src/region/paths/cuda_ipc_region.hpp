@@ -14,9 +14,8 @@ namespace ucx::detail {
 
 class worker_core;
 
-/// What a descriptor says is not believed: whatever it names, nothing is taken
-/// for the region unless the owner's record was seen before the copy and is seen behind it. Under
-/// the worker's lock.
+/// A descriptor is not trusted. Whatever it names, nothing is taken for the region unless the
+/// owner's record is intact before and behind the copy. Under the worker's lock.
 class cuda_ipc_region {
  public:
   /// Tries it on the record alone. Returns nothing where this can not be, and `why_not` says why.
@@ -25,8 +24,8 @@ class cuda_ipc_region {
 
   /// Returns whether the owner lends it still.
   bool is_lent() noexcept { return record_->read(0, {}); }
-  /// Returns who copies from and to memory of the host's: in the primary context of a device that
-  /// somebody uses, the region's own if it may be; nobody where there is none.
+  /// Returns a copier from and to the host's memory. It works in the primary context of a device in
+  /// use: the region's device, or else another. Null where no device is in use.
   std::shared_ptr<device_copier> copier_of_host(worker_core& worker);
   /// Returns where it is, for copies by `copier`; nothing where the driver has refused that.
   std::shared_ptr<cuda_ipc_mapping> mapping_for(const std::shared_ptr<device_copier>& copier);

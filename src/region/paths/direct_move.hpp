@@ -1,5 +1,5 @@
-// The bytes of one read or write that the driver moves between this process's memory and its
-// owner's: one of the two, or both, are a device's.
+// One read or write whose bytes the driver moves between this process's memory and the owner's. At
+// least one of the two is a device's.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,13 @@ namespace ucx::detail {
 
 class worker_core;
 
-/// Memory that is a device's, or pinned, is one copy's other end. What the driver could not let go
-/// of at a deadline, and the program may free, is never that: there the bytes are copied in pieces
-/// through staging buffers, some at a time, as the driver does it with such memory itself. Under
-/// the worker's lock.
+/// Memory of a device, and pinned memory, is copied directly. Other memory is copied in pieces
+/// through staging buffers, several at a time, as the driver itself copies such memory. Otherwise
+/// the driver might still use the memory behind a deadline, when the program may free it. Under the
+/// worker's lock.
 class direct_move {
  public:
-  /// Whose bytes they are; outlives it.
+  /// The operation whose bytes are moved; outlives the move.
   class user {
    public:
     /// All were copied, or a copy failed, and none is under way. May drop the object.
@@ -37,14 +37,14 @@ class direct_move {
   struct owners_memory {
     std::shared_ptr<cuda_ipc_mapping> device = {};
     std::byte* host = nullptr;
-    std::shared_ptr<const void> keeps = {};  ///< What `host` is mapped by.
+    std::shared_ptr<const void> keeps = {};  ///< Keeps `host` mapped.
   };
   /// `after` comes before what is copied from and to memory of a device here.
   direct_move(worker_core& worker, std::shared_ptr<device_copier> copier, owners_memory there,
               std::shared_ptr<const stream_mark> after);
   direct_move(const direct_move&) = delete;
   direct_move& operator=(const direct_move&) = delete;
-  /// What has not begun does not happen any more; nothing comes back to the user.
+  /// Cancels what has not begun. The user is not called any more.
   ~direct_move();
 
   /// Copies `bytes` to or from `offset` of the owner's memory. The user hears of the end later,

@@ -37,7 +37,7 @@ void log_no_rdma(peer_region& region, const std::string& why_not) {
   connection.log(log_level::warning, "a region is read by message, not by RDMA: ", why_not);
 }
 
-/// What a way that was asked for by name leaves of a choice: it, or nothing.
+/// The choice where a way was asked for by name: that way, or its error.
 result<path_choice> only(result<std::unique_ptr<transfer_path>> opened) {
   if (!opened) return std::move(opened).why();
   return path_choice{.path = *std::move(opened), .asked_for = true};

@@ -21,8 +21,8 @@ struct path_choice {
 };
 
 /// Chooses a path for `region`: the first of mapped, CUDA IPC or CMA, RMA and message that leads
-/// there; or the one that is `wanted`, by which it has to be. The environment's `UCXIO_WAY` says
-/// which where `wanted` is automatic. Logs what is less than was to be expected.
+/// there. If `wanted` names a way, only that one is tried. If `wanted` is automatic, the
+/// environment's `UCXIO_WAY` may name one. Logs where the path is less than could be expected.
 /// Errors: bad_configuration (`UCXIO_WAY`); of the way that was wanted; feature_disabled.
 result<path_choice> choose_path(peer_region& region, way wanted);
 

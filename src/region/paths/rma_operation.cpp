@@ -68,7 +68,7 @@ rma_operation* rma_operation::write(std::shared_ptr<peer_region> region, ucp_rke
 
 rma_operation* rma_operation::posted(ucs_status_ptr_t started, std::error_code& ec) {
   if (UCS_PTR_IS_PTR(started)) return this;
-  // Ended within the call: nobody else knows of this operation, so both references go here.
+  // Ended within the call: UCX does not know this operation, so both references go here.
   endpoint()->transfer_ended();
   if (UCS_PTR_IS_ERR(started)) {
     ec = make_error(UCS_PTR_STATUS(started));

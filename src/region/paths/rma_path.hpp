@@ -15,9 +15,9 @@
 
 namespace ucx::detail {
 
-/// By RDMA hardware, or within one host over a connection that is not watched, by shared memory of
-/// UCX's own: mapped here, or read by UCX's CMA. UCX emulates RMA over all other transports, which
-/// is not this path: messages are as fast there, and the owner checks them. Declines what is
+/// Uses RDMA hardware. Within one host, over a connection that is not watched, it uses UCX's shared
+/// memory: mapped here, or read by UCX's CMA. UCX emulates RMA over all other transports, which is
+/// not this path: messages are as fast there, and the owner checks them. Declines what is
 /// started behind a fence while messages before it are not answered: by message it takes its place
 /// in the queue. Declines writes where UCX only reads, by its CMA.
 class rma_path final : public transfer_path {

@@ -15,10 +15,10 @@ namespace ucx::detail {
 /// Outlives the owner, and what the owner does with its end: then it keeps what was there last.
 class shared_mapping {
  public:
-  /// Maps what `described` says, for reading, and for writing if that is granted. Returns nothing
-  /// where it can not be, and `why_not` says why. What a hostile owner says makes nothing else be
-  /// opened than a file in memory, as long as it should be, that can not be cut off. An owner that
-  /// empties it meanwhile makes the reader take memory for what it touches.
+  /// Maps what `described` says, for reading, and for writing if that is granted. Returns null
+  /// where that fails, and `why_not` says why. A hostile owner's descriptor opens nothing but a
+  /// file in memory of the expected length, which can not be truncated. An owner that empties it
+  /// meanwhile makes the reader take memory for what it touches.
   static std::unique_ptr<shared_mapping> open(const remote_descriptor& described,
                                               std::string& why_not);
   shared_mapping(const shared_mapping&) = delete;

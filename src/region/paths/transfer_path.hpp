@@ -1,4 +1,4 @@
-// One way in which the bytes of a peer's region move: each is a class of its own.
+// One way in which the bytes of a peer's region move. Each way is a class.
 #pragma once
 
 #include <cstddef>
@@ -27,14 +27,14 @@ struct device_bytes {
   std::shared_ptr<const stream_mark> after;
 };
 
-/// A part of its region's core, chosen when that is made (`path_choice`). To add a way to move
+/// A part of a region's core, chosen when the core is made (`path_choice`). To add a way to move
 /// bytes, derive from it, and add it to the choice. A path takes what it can move, and declines the
 /// rest, which then goes by message: that way leads everywhere. Under the worker's lock, but for
 /// `method()` and `bytes_in_huge_pages()`.
 class transfer_path {
  public:
-  /// What became of an access: nothing where the path declined it; else the operation that began,
-  /// or nullptr where it ended within the call, and `ec` says how.
+  /// The outcome of an access. Empty: the path declined it. Else the operation that began, or
+  /// nullptr where it ended within the call, and `ec` says how.
   using outcome = std::optional<operation*>;
 
   virtual ~transfer_path() = default;
@@ -57,8 +57,8 @@ class transfer_path {
   /// Moves them, as `read` and `write` do.
   virtual outcome move_device(const device_bytes& bytes, std::uint64_t offset, access wanted,
                               const io_options& options, std::error_code& ec);
-  /// Returns who moves them by the driver, for an operation that goes by message where that fails;
-  /// nobody where it has to go by message.
+  /// Returns a mover that uses the driver, for an operation that goes by message where the mover
+  /// fails. Null where only messages move these bytes.
   virtual std::unique_ptr<direct_move> mover(const device_bytes& bytes, access wanted);
   /// Returns whether the owner lends its memory to movers still.
   virtual bool is_lent() noexcept { return false; }

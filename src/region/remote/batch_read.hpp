@@ -19,7 +19,7 @@ namespace ucx::detail {
 /// costs nothing.
 class batch_read final : public region_question {
  public:
-  static constexpr std::size_t most_idle = 32;  ///< With buffers of its own: few are kept.
+  static constexpr std::size_t most_idle = 32;  ///< Each has separate buffers, so few are kept.
 
   /// The pieces are within the limits of `range_list`, and none is empty.
   void begin(std::shared_ptr<remote_region_core> region, std::span<const read_piece> pieces,

@@ -16,7 +16,7 @@ void batch_write::begin(std::shared_ptr<remote_region_core> region,
                         std::shared_ptr<write_tracker> tracker, std::span<const write_piece> pieces,
                         std::uint64_t total, clock::time_point deadline) {
   const std::uint64_t first = pieces.front().offset;
-  // What is on the books is started: from there on nothing may be thrown.
+  // A write on the books has started: nothing may throw from there on.
   region->endpoint().worker().sender().questions().make_room();
   tracker_ = std::move(tracker);
   number_ = tracker_->begin(first, total);

@@ -21,7 +21,7 @@ class write_tracker;
 /// tracker) when the owner has answered.
 class batch_write final : public region_question {
  public:
-  static constexpr std::size_t most_idle = 32;  ///< With buffers of its own: few are kept.
+  static constexpr std::size_t most_idle = 32;  ///< Each has separate buffers, so few are kept.
 
   /// The pieces are within the limits of `range_list`, and none is empty.
   void begin(std::shared_ptr<remote_region_core> region, std::shared_ptr<write_tracker> tracker,

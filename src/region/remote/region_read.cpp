@@ -39,7 +39,7 @@ void region_read::ask() {
   ask_owner();
 }
 
-/// What begins with a copy's end has nobody who would catch a want of memory.
+/// A step that begins at a copy's end has no caller that would catch bad_alloc.
 template <class Step>
 void region_read::or_give_up(Step step) noexcept {
   try {
@@ -49,8 +49,8 @@ void region_read::or_give_up(Step step) noexcept {
   }
 }
 
-/// What was read is the region's if the owner lends it still; else the owner says what has become
-/// of it.
+/// The bytes are the region's if the owner still lends the memory. Else the owner is asked, and
+/// says what has become of it.
 void region_read::moved(std::error_code outcome) {
   const bool over = region_->path().was_moved(into_.size(), outcome);
   direct_.reset();
@@ -147,7 +147,7 @@ void region_read::ask_for_more() {
   }
 }
 
-/// What counts is what the caller gets: the copy is checked, too.
+/// Checks the copy, because the caller gets that.
 void region_read::check(const frame& answer) {
   const std::span<std::byte> piece = into_.subspan(static_cast<std::size_t>(answer.offset),
                                                    static_cast<std::size_t>(answer.length));

@@ -16,9 +16,9 @@
 
 namespace ucx::detail {
 
-/// The answer's pieces are copied out of UCX's receive buffer inside its callback, so that UCX
-/// never has the caller's memory: giving up costs nothing. Into a device they go through staging
-/// buffers; there the owner is asked for a part at a time, so that no more comes than these take.
+/// The answer's pieces are copied out of UCX's receive buffer inside its callback, so UCX never has
+/// the caller's memory: giving up costs nothing. Into a device they go through staging buffers.
+/// There the owner is asked for a part at a time, so that no more comes than these take.
 class region_read final : public region_question, private direct_move::user {
  public:
   void begin(std::shared_ptr<remote_region_core> region, std::uint64_t offset,
@@ -49,8 +49,8 @@ class region_read final : public region_question, private direct_move::user {
     std::uint64_t offset = 0;  // in the answer
     std::size_t length = 0;
   };
-  /// Of what is read into a device: what is asked for at a time, and how much of that may still be
-  /// on its way into the device when the next part is asked for.
+  /// For reads into a device. The owner is asked for `device_part` bytes at a time. The next part
+  /// is asked for when at most `most_uncopied` bytes are still on their way into the device.
   static constexpr std::size_t device_part = std::size_t{16} << 20U;
   static constexpr std::size_t most_uncopied = std::size_t{8} << 20U;
   class piece_copy;
@@ -68,12 +68,12 @@ class region_read final : public region_question, private direct_move::user {
   std::span<std::byte> into_;
   std::shared_ptr<device_copier> copier_;
   std::shared_ptr<const stream_mark> after_;
-  std::unique_ptr<direct_move> direct_;              // nobody, once it could not
+  std::unique_ptr<direct_move> direct_;              // null once it has failed
   std::vector<std::shared_ptr<piece_copy>> copies_;  // that the driver has, or will have
-  std::size_t uncopied_ = 0;                         // bytes of them
-  std::error_code failure_;                          // that is told when there are none any more
-  std::size_t part_ = 0;                             // where what was asked for last begins,
-  std::size_t part_end_ = 0;                         // and ends
+  std::size_t uncopied_ = 0;
+  std::error_code failure_;   // reported when no copies are left
+  std::size_t part_ = 0;      // where the part that was asked for last begins,
+  std::size_t part_end_ = 0;  // and ends
   bool verify_ = false;
   bool unsealed_ = false;
   unsigned attempts_ = 0;

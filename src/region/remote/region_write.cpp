@@ -18,7 +18,7 @@ namespace ucx::detail {
 void region_write::begin(std::shared_ptr<remote_region_core> region,
                          std::shared_ptr<write_tracker> tracker, std::uint64_t offset,
                          std::span<const std::byte> from, clock::time_point deadline) {
-  // What is on the books is started: from there on nothing may be thrown.
+  // A write on the books has started: nothing may throw from there on.
   region->endpoint().worker().sender().questions().make_room();
   tracker_ = std::move(tracker);
   number_ = tracker_->begin(offset, from.size());
@@ -36,7 +36,7 @@ void region_write::begin(std::shared_ptr<remote_region_core> region,
 void region_write::ask() {
   if (direct_) {
     std::error_code ec = errc::revoked;
-    // Nobody writes to it: the direction says so.
+    // Only read: the bytes go into the owner's memory.
     const std::span<std::byte> bytes(const_cast<std::byte*>(from_.data()), from_.size());
     if (region_->path().is_lent()) ec = direct_->start(*this, offset_, bytes, true);
     if (ec) moved(ec);
@@ -45,8 +45,8 @@ void region_write::ask() {
   send();
 }
 
-/// What was written is there if the owner lends the memory still; else the owner says what has
-/// become of it.
+/// The bytes are written if the owner still lends the memory. Else they go by message, and the
+/// owner says what has become of it.
 void region_write::moved(std::error_code outcome) {
   const bool over = region_->path().was_moved(length_, outcome);
   direct_.reset();
@@ -104,7 +104,7 @@ bool region_write::may_post() noexcept {
   return true;
 }
 
-/// Who waits for it is called by the copy.
+/// If the next piece is not copied yet, its copy calls send_more() at the end.
 bool region_write::next_is_copied() noexcept {
   if (const std::error_code ec = copy_ahead()) {
     give_up_for(ec);
@@ -122,7 +122,7 @@ std::error_code region_write::copy_ahead() noexcept {
       if (!into) return errc::no_memory;
       auto copy = std::make_shared<piece_copy>(*this, std::move(into));
       copy->host = {copy->buffer.get(), size};
-      // Nobody writes to it: the direction says so.
+      // Only read: the bytes go out of the device's memory.
       copy->device = const_cast<std::byte*>(from_.data()) + copied_to_;
       copy->after = after_;
       ahead_.push_back(copy);
@@ -151,7 +151,7 @@ piece_sender::wrapped_piece region_write::wrap(sent_piece& piece, bool copies) {
   return {frame_sender::message_id, frame::size, bytes};
 }
 
-/// What the owner has not answered takes no room any more: this write is over.
+/// Gives back room for bytes that the owner has not answered: this write is over.
 void region_write::leave_window() noexcept {
   const std::shared_ptr<remote_region_core> region = region_;
   region->window().stops_waiting(*this);

@@ -21,7 +21,7 @@ namespace ucx::detail {
 
 class write_tracker;
 
-/// Goes out in pieces of a segment; done when UCX has let go of the caller's memory, confirmed (to
+/// Goes out in pieces of a segment. Done when UCX has let go of the caller's memory. Confirmed (to
 /// the tracker) when the owner has answered every piece. The request may be done long before it is
 /// off the books.
 ///
@@ -89,7 +89,7 @@ class region_write final : public region_question,
   std::shared_ptr<const stream_mark> after_;
   std::deque<std::shared_ptr<piece_copy>> ahead_;  // the next pieces, out of the device's memory
   std::uint64_t copied_to_ = 0;                    // where the last of them ends
-  std::unique_ptr<direct_move> direct_;            // nobody, once it could not
+  std::unique_ptr<direct_move> direct_;            // null once it has failed
   std::uint64_t confirmed_ = 0;
   std::uint64_t room_ = 0;  // of the region's window, taken by what is not confirmed
   step step_ = step::over;

@@ -10,8 +10,8 @@
 
 namespace ucx::detail {
 
-/// What its owner said when it was opened, and what was seen since. Under the worker's lock, but
-/// for `size()`, `limit()` and `measurable()`.
+/// The extent of a region, as its owner gave it at the opening, and as it was seen since. Under the
+/// worker's lock, but for `size()`, `limit()` and `measurable()`.
 class remote_extent {
  public:
   remote_extent(std::uint64_t size, const content_id& content) noexcept
@@ -29,7 +29,7 @@ class remote_extent {
   /// Returns why it can not be committed any more: a write of it is missing.
   std::error_code spoiled() const noexcept { return spoiled_; }
 
-  // What becomes known behind its opening.
+  // Facts that become known behind its opening.
   /// Writes may make it longer.
   void grow_to(std::uint64_t limit) noexcept { limit_ = limit; }
   /// It is a file: of that identity, where that is not 0.
@@ -38,7 +38,7 @@ class remote_extent {
     measurable_ = measurable;
   }
 
-  // What happens to it.
+  // Later changes.
   /// It was seen to have so many bytes; there are never fewer to read, but some may be gone.
   void measured(std::uint64_t size, std::uint64_t generation) noexcept {
     size_ = std::max<std::uint64_t>(size_, size);

@@ -22,13 +22,13 @@
 namespace ucx::detail {
 namespace {
 
-/// A region's number means something to one incarnation of its owner.
+/// A region's number is unique within one incarnation of the owner only.
 content_id content_of(const remote_descriptor& descriptor) noexcept {
   const std::array<std::uint64_t, 2> numbers{descriptor.incarnation, descriptor.region};
   return {XXH3_64bits(numbers.data(), sizeof numbers), descriptor.generation};
 }
 
-/// What a handle holds: the connection goes after the region.
+/// Held by a handle: the connection goes after the region.
 struct lease {
   std::shared_ptr<endpoint_core> connection;
   std::shared_ptr<remote_region_core> region;
@@ -200,7 +200,7 @@ operation* remote_region_core::write_from_device(const std::shared_ptr<write_tra
                                                  std::uint64_t offset,
                                                  std::span<const std::byte> from,
                                                  const io_options& options, std::error_code& ec) {
-  // Nobody writes to it: the access says so.
+  // Only read: this is the source of a write.
   const std::span<std::byte> where(const_cast<std::byte*>(from.data()), from.size());
   const result<device_bytes> bytes = on_device(endpoint_.worker(), where, options);
   if (!bytes) {

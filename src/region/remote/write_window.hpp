@@ -29,8 +29,8 @@ class write_window {
 
   /// Returns how much of it a piece of so many bytes takes.
   std::uint64_t room_for(std::uint64_t bytes) const noexcept;
-  /// Returns whether `write` may send what takes so much, which it has until it is `freed()`; if
-  /// not, it is called when it may try again.
+  /// Returns whether `write` may send a piece that takes `room`. If so, it has that room until
+  /// `freed()`. If not, it is called when it may try again.
   bool may_send(waiter& write, std::uint64_t room) noexcept;
   void freed(std::uint64_t room) noexcept;
   void stops_waiting(waiter& write) noexcept;
