@@ -18,10 +18,10 @@ void batch_write::begin(std::shared_ptr<remote_region_core> region,
   const std::uint64_t first = pieces.front().offset;
   // A write on the books has started: nothing may throw from there on.
   region->endpoint().worker().sender().questions().make_room();
+  pieces_.assign(pieces.begin(), pieces.end());
   tracker_ = std::move(tracker);
   number_ = tracker_->begin(first, total);
   epoch_ = region->endpoint().operations().writes().begin();
-  pieces_.assign(pieces.begin(), pieces.end());
   on_the_books_ = true;
   // The books' own reference: the answer comes when the request is done.
   enter(std::move(region), first, total, deadline, 1);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "support/basics/effort.hpp"
+#include "support/replaced/shortage.hpp"
 #include "support/simulated/served_region.hpp"
 #include "support/simulated/simulated_address.hpp"
 #include "support/simulated/simulated_messages.hpp"
@@ -329,6 +331,35 @@ simulated_pair_options in_pieces(simulated_pair_options options = {}) {
 // Not all of the moments are behind its end: else this would show nothing.
 TEST_P(EveryMoment, EndsOnceAndLeavesTheConnection) {
   EXPECT_GT(give_up_at_every_moment(in_pieces()), 0);
+}
+
+/// Starts it where all allocations behind `point` fail; returns whether any did.
+bool start_without_memory(const kind& started, attempt& on, std::uint64_t point) {
+  const lasting_shortage meanwhile(point);
+  try {
+    started.start(on, 1s);
+  } catch (const std::bad_alloc&) {
+  } catch (const error& failed) {
+    EXPECT_EQ(failed.code(), errc::no_memory) << failed.what();
+  }
+  return current_shortage.failed > 0;
+}
+
+// What is half noted down would be waited for, by a flush for one.
+TEST_P(EveryMoment, StartWithoutMemoryLeavesTheConnection) {
+  std::uint64_t point = 0;
+  for (bool any = true; any; ++point) {
+    ASSERT_LT(point, 100U);
+    const std::string where = "allocation " + std::to_string(point);
+    attempt on(in_pieces());
+    any = start_without_memory(GetParam(), on, point);
+    on.both.settle(2s);  // what was to come beside it has timed out
+    expect_usable(on, where);
+    std::error_code ec;
+    on.region.flush({}, ec);
+    EXPECT_FALSE(ec) << where << ": " << ec.message();
+  }
+  EXPECT_GT(point, 1U) << "it allocates nothing";
 }
 
 INSTANTIATE_TEST_SUITE_P(Messages, EveryMoment, testing::ValuesIn(kinds_of_messages()),
