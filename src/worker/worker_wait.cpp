@@ -125,8 +125,8 @@ bool worker_core::drain(counted_region& region, idle_rounds& idle) noexcept {
   {
     const std::lock_guard guard(lock_);
     if (ours) {
-      // Users' handlers belong to the thread that uses the worker, which may be another one, and
-      // may sleep: it is left everything that only it may do.
+      // Users' handlers belong to the thread that uses the worker. That may be another one, and may
+      // sleep: it is left everything that only it may do.
       const worker_round scope(*this);
       bool active = progress_ucx() > 0;
       try {
@@ -138,7 +138,7 @@ bool worker_core::drain(counted_region& region, idle_rounds& idle) noexcept {
     if (!parts_->answering(region)) return false;
   }
   if (ours) {
-    // What is left to do is the peer's, or of the thread that uses the worker.
+    // The rest is the peer's to do, or for the thread that uses the worker.
     if (idle.time_to_sleep(api())) api().wait_readable(-1, -1, longest_drain_rest);
   } else {
     progress_leader leader(*this);
@@ -150,7 +150,7 @@ bool worker_core::drain(counted_region& region, idle_rounds& idle) noexcept {
 void worker_core::end_drain(counted_region& region) noexcept {
   const std::lock_guard guard(lock_);
   parts_->cut_off(region);
-  // What is cut off ends in UCX's callbacks; those of dropped endpoints come by themselves.
+  // Answers that are cut off end in UCX's callbacks; those of dropped endpoints come by themselves.
   const clock::time_point last = api().now() + std::chrono::seconds(1);
   while (parts_->answering(region) && api().now() < last) {
     if (progress_ucx() == 0) api().relax();
