@@ -1,4 +1,4 @@
-// What is in a directory, by the system's own calls: std::filesystem's iterators end the process
+// The entries of a directory, read by system calls. std::filesystem's iterators end the process
 // where there is no memory for them (libstdc++ 12).
 #pragma once
 

@@ -9,7 +9,8 @@
 namespace ucx::detail {
 namespace {
 
-/// What is to be done some time waits no longer, and does not become more.
+/// Jobs of `start_some_time()` wait `longest_delay` at most, and no longer once `most_unhurried`
+/// jobs wait.
 constexpr std::chrono::milliseconds longest_delay{20};
 constexpr std::size_t most_unhurried = 64;
 
@@ -69,13 +70,13 @@ void disk_queue::run() {
     answer done;
     try {
       done = job();
-    } catch (const std::bad_alloc&) {  // then whoever asked gets no answer
+    } catch (const std::bad_alloc&) {  // the caller then gets no answer
     }
     job = nullptr;
     guard.lock();
     if (done) deliver(guard, std::move(done));
   }
-  // What is not done any more ends here, where nobody waits: with it files may be closed.
+  // Destroys the remaining jobs here, where no caller waits: that may close files.
   while (!waiting_.empty()) {
     std::deque<work> left;
     left.swap(waiting_);
@@ -93,7 +94,7 @@ void disk_queue::deliver(std::unique_lock<std::mutex>& guard, answer done) {
     try {
       deliver_(done);
       is_delivered = true;
-    } catch (const std::bad_alloc&) {  // who asked waits for nothing else
+    } catch (const std::bad_alloc&) {  // the caller still waits for it
       changed_.wait_for(guard, longest_delay, [this] { return stage_ == stage::left_behind; });
     }
   }
@@ -125,8 +126,8 @@ bool disk_queue::stop(std::chrono::steady_clock::time_point until) noexcept {
 disk_thread::disk_thread(std::size_t most, disk_queue::delivery deliver)
     : queue_(std::make_shared<disk_queue>(most, std::move(deliver))) {
   thread_ = std::thread([kept = queue_] {
-    // A write beyond the process's own limit (RLIMIT_FSIZE) is an error, and not SIGXFSZ, which
-    // ends it; and handlers of the program's run on threads of the program's.
+    // With SIGXFSZ blocked, a write beyond RLIMIT_FSIZE is an error, and does not end the process.
+    // Handlers of the program run on the program's threads only.
     sigset_t all;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_BLOCK, &all, nullptr);

@@ -1,4 +1,4 @@
-// Work that may have to wait for a disk, on a thread where it keeps nobody else waiting.
+// Work that may wait for a disk, on a separate thread that delays no other work.
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,11 @@
 
 namespace ucx::detail {
 
-/// What waits for one thread; it outlives the thread's owner where the disk hangs. Safe from any
-/// thread. Its stages:
+/// The jobs that wait for one thread. The queue outlives the thread's owner where the disk hangs.
+/// Safe from any thread. Its stages:
 ///
 ///     open        jobs are taken
-///     finishing   what waits is still done, and nothing added that anybody waits for
+///     finishing   waiting jobs are still done; `start_some_time` and `start_next` alone add more
 ///     left_behind the owner of the thread waits no longer: nothing is done or delivered any more
 ///     ended       the thread is over
 ///
@@ -28,7 +28,7 @@ namespace ucx::detail {
 ///     left_behind ended         the job that hung is over
 class disk_queue {
  public:
-  /// What is left to do where the asking side lives, when the disk has done its part.
+  /// The rest of a job, done where the caller lives once the disk has done its part.
   using answer = std::function<void()>;
   using work = std::function<answer()>;
 
@@ -41,10 +41,11 @@ class disk_queue {
 
   /// Returns false, and does nothing, where too much waits already or nothing more is done.
   bool start(work job);
-  /// The same for what has to happen in any case, and is bounded by other means.
+  /// As `start()`, but without the limit: for jobs that must be done, and that are bounded by other
+  /// means.
   bool start_always(work job);
-  /// The same for what nobody waits for: it is done with the next thing, or soon. It is taken as
-  /// long as there is a thread: one that was left behind destroys it.
+  /// As `start_always()`, but for a job without a waiting caller: it is done with the next one, or
+  /// soon. It is taken as long as there is a thread. A thread that was left behind destroys it.
   bool start_some_time(work job);
   /// Of a job: what is to be done behind its answer, and before everything that waits. Returns
   /// false where nothing is done any more, or there is no memory for it.
@@ -89,8 +90,9 @@ class disk_thread {
   static constexpr std::chrono::seconds longest_farewell{2};
   /// Has what waits done, and nothing more taken.
   void begin_stop() noexcept { queue_->begin_stop(); }
-  /// The same, and waits for it until `until`: a thread that hangs then is left behind, and nothing
-  /// of what it does is delivered. The destructor does so for `longest_farewell`.
+  /// Has waiting jobs done, takes no more, and waits until `until` at most. A thread that hangs
+  /// then is left behind, and nothing that it does is delivered. The destructor waits for
+  /// `longest_farewell`.
   void stop(std::chrono::steady_clock::time_point until) noexcept;
 
   const std::shared_ptr<disk_queue>& queue() const noexcept { return queue_; }

@@ -1,4 +1,4 @@
-// What an exception says beyond its code, for whoever makes another one of it.
+// The text of an exception beyond its code, from which another exception is made.
 #pragma once
 
 #include <string>

@@ -6,12 +6,13 @@
 
 namespace ucx::detail {
 
-/// ext4 looks for room, counts it and gives it back by the block; where the room is there already,
-/// writing takes two thirds of the time, naming the file no time, and freeing it half of it. Other
-/// file systems reserve by themselves, or gain nothing: there, nothing is done.
+/// ext4 looks for blocks, counts them and gives them back one by one. In blocks that are reserved
+/// already, writing takes two thirds of the time. Naming the file then takes no time, and freeing
+/// it half the time. Other file systems reserve by themselves, or gain nothing: there, nothing is
+/// done.
 ///
-/// For a new file there that is written from its beginning on, by one thread at a time, and that
-/// nobody else changes. Never an error: without room ahead, the write tells what is wrong.
+/// For a new file that one thread at a time writes from its beginning on, and that nothing else
+/// changes. A failure is not reported: the write itself then tells what is wrong.
 class file_preallocation {
  public:
   /// Reserves nothing.
@@ -24,7 +25,7 @@ class file_preallocation {
 
   /// Before `length` bytes are written at `offset`.
   void reserve_for(std::uint64_t offset, std::size_t length) noexcept;
-  /// What was not written is free again; nothing is reserved from here on. Writes nothing.
+  /// Frees the blocks that were not written. Nothing is reserved from here on. Writes nothing.
   void give_back() noexcept;
 
  private:

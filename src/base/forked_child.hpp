@@ -12,9 +12,9 @@ namespace ucx::detail {
 /// Set in a child by fork() itself, before the child goes on.
 extern constinit std::atomic<bool> forked_child;
 
-/// Returns whether this process was forked from one that had contexts at that moment. Then all that
-/// there is of the library's is the parent's, as no context can be made here: UCX's threads are not
-/// there, its sockets and shared memory are the parent's, and a lock may be held for ever.
+/// Returns whether this process was forked from one that had contexts at that moment. No context
+/// can be made here, so every object of the library is the parent's. UCX's threads are missing, its
+/// sockets and shared memory are the parent's, and a lock may be held for ever.
 inline bool is_forked_child() noexcept { return forked_child.load(std::memory_order_relaxed); }
 
 /// Counts a context for as long as it is there, for children that are forked meanwhile.
@@ -26,7 +26,8 @@ class counted_context {
   counted_context& operator=(const counted_context&) = delete;
 };
 
-/// What a child keeps for good: found from here on, so that it is no leak to who looks for those.
+/// An object that a child keeps for good. A list keeps it reachable, so that leak checkers do not
+/// report it.
 struct left_share {
   left_share() noexcept;
   left_share(const left_share&) = delete;
@@ -35,8 +36,8 @@ struct left_share {
   left_share* const next;
 };
 
-/// In a child lets go of what its parent made, without destroying anything: what that would do to
-/// sockets, shared memory and files would be done to the parent's. Returns whether it is a child.
+/// Lets go of the parent's objects in a child, without destroying them: that would act on the
+/// parent's sockets, shared memory and files. Returns whether this process is such a child.
 template <class... Shares>
 bool leave_to_parent(Shares&... shares) noexcept {
   if (!is_forked_child()) return false;

@@ -10,8 +10,8 @@ namespace ucx::detail {
 
 /// Counts a peer's silence while something waits for it. Only time in which this side was looking
 /// counts: a process that computed for a minute must first hear what arrived meanwhile. A silence
-/// is taken to have begun a whole `step()` before it was first seen, so that a peer is given up at
-/// the latest `timeout` after its last word, and at the earliest a step before that.
+/// counts from a whole `step()` before it was first seen. So a peer is given up at the latest
+/// `timeout` after its last word, and at the earliest a step before that.
 class heartbeat {
  public:
   heartbeat(std::chrono::nanoseconds interval, std::chrono::nanoseconds timeout) noexcept
@@ -26,7 +26,7 @@ class heartbeat {
     const auto looked = std::min<clock::duration>({now - last_look_, interval_, timeout_ / 2});
     last_look_ = now;
     if (heard_ || !watching_) {
-      // What was heard since the last look may be as old as that.
+      // The peer's last word may be as old as the last look.
       last_asked_ = watching_ ? now - looked : now;
       heard_ = false;
       watching_ = true;

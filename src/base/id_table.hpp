@@ -1,4 +1,4 @@
-// Finds what a peer echoes a number of.
+// Finds entries by numbers that a peer echoes.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace ucx::detail {
 
-/// A number is an index, and a count of its uses that makes those of ended entries invalid. 0 is
-/// none.
+/// A number consists of a slot's index and the count of the slot's uses, which makes numbers of
+/// ended entries invalid. 0 is none.
 template <class Entry>
 class id_table {
  public:

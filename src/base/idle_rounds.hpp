@@ -1,4 +1,4 @@
-// How long who waits for workers looks for something to do before it sleeps.
+// How long a thread that waits for workers looks for something to do before it sleeps.
 #pragma once
 
 #include <chrono>
@@ -10,9 +10,9 @@ namespace ucx::detail {
 /// How long run() sleeps at most before it looks at its stop token again, were a wake-up lost.
 constexpr std::chrono::milliseconds longest_rest{100};
 
-/// Rounds of a wait that found nothing: the first ones spin, some tens of microseconds, later ones
-/// yield, some milliseconds, and then it is time to sleep. It is time at once where another thread
-/// wants the core: what is waited for may be that thread's work, and rounds in between delay it.
+/// Rounds of a wait that found nothing. The first ones spin (some tens of microseconds), later ones
+/// yield (some milliseconds), and then it is time to sleep. Where another thread wants the core, it
+/// is time at once: the awaited work may be that thread's, and further rounds would delay it.
 class idle_rounds {
  public:
   /// Something was found.

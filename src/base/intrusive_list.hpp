@@ -5,7 +5,7 @@
 
 namespace ucx::detail {
 
-/// What an element of an `intrusive_list` derives from, once per `Tag` (per list it can be in).
+/// The base of elements of an `intrusive_list`, once per `Tag` (per list that they can be in).
 template <class Tag>
 class list_hook {
  public:

@@ -1,4 +1,4 @@
-// What a context writes down, line by line.
+// The log of a context, line by line.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What may be a published name.
+// Which names may be published.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ inline constexpr std::size_t longest_name = url::longest_name;
 /// its size.
 std::size_t valid_utf8(std::string_view text) noexcept;
 
-/// Returns what is wrong with `name` as the name of a publication; nothing when it is one: 1 to
-/// 1024 bytes of UTF-8, none of them zero.
+/// Returns why `name` is no name of a publication; nothing when it is one. A name has 1 to 1024
+/// bytes of UTF-8, none of them zero.
 std::string_view complaint_about_name(std::string_view name) noexcept;
 
 }  // namespace ucx::detail

@@ -9,7 +9,7 @@
 
 namespace ucx::detail {
 
-/// What an `Owner` keeps for classes that it does not know: their pools, and what they share.
+/// The objects that an `Owner` keeps for classes that it does not know: pools, and shared state.
 /// REQUIRES: external synchronization.
 template <class Owner>
 class part_table {

@@ -9,8 +9,8 @@
 
 namespace ucx::detail {
 
-/// What has to be written down inside UCX's callbacks, where nothing can be thrown, is added to
-/// lists that ask for memory so many elements before they need it.
+/// Inside UCX's callbacks nothing can be thrown. Lists that grow there take memory for so many
+/// elements before they need it.
 inline constexpr std::size_t reserved_places = 64;
 
 /// Adds to `list`, of whose room `kept` is for others. Throws where the room for neither them nor

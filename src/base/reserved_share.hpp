@@ -8,7 +8,7 @@
 
 namespace ucx::detail {
 
-/// Lets an object that nobody holds any more be held once more, whatever memory is left then.
+/// Holds an object once more after its last `shared_ptr` has gone, even when no memory is left.
 class reserved_share {
  public:
   /// Errors: std::bad_alloc.
@@ -17,7 +17,7 @@ class reserved_share {
   reserved_share(const reserved_share&) = delete;
   reserved_share& operator=(const reserved_share&) = delete;
 
-  /// Holds `held`, which `last` gets when nobody holds it any more. Once.
+  /// Returns a `shared_ptr` to `held` with the deleter `last`. REQUIRES: the first call.
   template <class Held, class Last>
   std::shared_ptr<Held> take(Held* held, Last last) noexcept {
     return {held, last, allocator<Held>{std::exchange(block_, nullptr)}};
@@ -26,7 +26,7 @@ class reserved_share {
  private:
   static constexpr std::size_t size = 128;
 
-  /// What the share is counted in is made in the block, and gives it back.
+  /// Makes the control block of the `shared_ptr` in the reserved memory, and frees that with it.
   template <class Element>
   struct allocator {
     using value_type = Element;

@@ -1,10 +1,12 @@
-// What a call that may fail returns: what was asked for, or why there is none of it.
+// The result of a call that may fail: a value, or why there is none.
 //
 // A function that may fail returns a `result`; a public one ends it by `or_end(ec)`, which throws
 // or tells. One that knows only a code until then ends by `end_with`. Where there is no value a
-// bare code may be returned. Only what each access goes through takes an `std::error_code&`, as a
-// `result` costs: what starts an operation (`start_read`, `transfer_path`), and what looks up where
-// a peer's access leads (`region_service::admit`) or whose a span is (`is_on_device`).
+// bare code may be returned.
+//
+// A `result` costs too much for code that runs in each access, so that code takes an
+// `std::error_code&`. Such code starts operations (`start_read`, `transfer_path`), finds the target
+// of a peer's access (`region_service::admit`), and finds whose a span is (`is_on_device`).
 #pragma once
 
 #include <optional>
@@ -18,8 +20,8 @@
 
 namespace ucx::detail {
 
-/// Why a call failed: the code, by which callers decide, and in words what was tried, on what, and
-/// what UCX or the system said of it.
+/// Why a call failed. Callers decide by the code. The text says what was tried, on what, and what
+/// UCX or the system said of it.
 struct failure {
   std::error_code code;
   std::string text = {};

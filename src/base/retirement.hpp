@@ -4,12 +4,11 @@
 
 namespace ucx::detail {
 
-/// The deleter of a shared object that can not be destroyed by whoever lets go of it last: that
+/// The deleter of shared objects that the thread with the last reference can not destroy. That
 /// thread may be inside UCX's callback, inside a handler, or the one that the object would have to
-/// join. Instead of a destruction it begins the end, by `retire()`, which the class keeps private
-/// and which throws nothing, waits for nobody on behalf of a lock's holder, and does nothing in a
-/// child of `fork()`. The object is destroyed when its end is over, by itself or by the owner that
-/// it was left to.
+/// join. So the deleter begins the object's end, by the class's private `retire()`. That function
+/// throws nothing, never waits while it holds a lock, and does nothing in a child of `fork()`. The
+/// object is destroyed when its end is over, by itself or by the owner that it was left to.
 struct retirement {
   template <class Object>
   void operator()(Object* last) const noexcept {

@@ -9,9 +9,9 @@ namespace ucx::detail {
 /// can name one, also not that of a store within a store.
 inline constexpr std::string_view spool_name = ".ucxio-unfinished";
 
-/// Returns what is wrong with `path` within a store; nothing when it is one: names between single
-/// slashes, none of them "." or "..", and UTF-8 as every name. Two such paths that differ are two
-/// files.
+/// Returns why `path` is no path within a store; nothing when it is one. A path consists of names
+/// between single slashes, none of them "." or "..", and is UTF-8 as every name. Two paths that
+/// differ are two files.
 std::string_view complaint_about_path(std::string_view path) noexcept;
 
 /// A path in two: the directory ("" for the root), and the last name.

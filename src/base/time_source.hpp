@@ -1,4 +1,4 @@
-// What a wait asks of the machine: the time, and to run somebody else.
+// The time, and a yield to other threads, for code that waits.
 #pragma once
 
 #include "base/clock.hpp"

@@ -10,7 +10,7 @@ namespace ucx::detail {
 
 class endpoint_core;
 
-/// What a side of the protocol sends its messages by. Under its worker's lock.
+/// Sends messages for a side of the protocol. Under its worker's lock.
 class channel {
  public:
   virtual ~channel() = default;
@@ -24,7 +24,7 @@ class channel {
   virtual void blame(std::error_code why, const std::string& words) = 0;
 };
 
-/// What a side of the protocol gets its messages by. Under its worker's lock, never inside UCX.
+/// Receives messages for a side of the protocol. Under its worker's lock, never inside UCX.
 class channel_receiver {
  public:
   virtual ~channel_receiver() = default;
@@ -33,7 +33,7 @@ class channel_receiver {
   virtual void ended(std::error_code why) noexcept = 0;
 };
 
-/// Who takes the control messages of peers that connected by themselves.
+/// Takes the control messages of peers that connected by themselves.
 class control_server {
  public:
   virtual ~control_server() = default;

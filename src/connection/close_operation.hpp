@@ -16,15 +16,15 @@
 
 namespace ucx::detail {
 
-/// What is outstanding is answered, then flushed; the peer is told, and says farewell; UCX's
-/// endpoint is dropped. `abort`, a deadline and a lost connection go straight to the last. Its
-/// stages:
+/// The peer answers what is outstanding, which is then flushed. The peer is told of the end, and
+/// says farewell. At last UCX's endpoint is dropped. `abort`, a deadline and a lost connection go
+/// straight to the last step. Its stages:
 ///
 ///     from        to         when
 ///     answering   flushing   everything that was asked is answered
-///     answering   dropping   there is nothing to flush, or nobody to tell
+///     answering   dropping   there is nothing to flush, or no peer to tell
 ///     flushing    parting    that is over, and the peer is told
-///     flushing    dropping   that failed, or there is nobody to tell
+///     flushing    dropping   that failed, or there is no peer to tell
 ///     parting     dropping   the peer said farewell, or took too long
 ///
 /// From any of them it ends when UCX has let go.

@@ -316,7 +316,7 @@ void connection_manager_core::forget(const managed_connection& closed) noexcept 
 
 void connection_manager_core::close(std::optional<std::string_view> name,
                                     close_mode mode) noexcept {
-  const auto kept = shared_from_this();  // a handler may end the manager that it tells of its end
+  const auto kept = shared_from_this();  // a handler that is told of the end may end the manager
   const bool waits = !worker_->in_handler();
   {
     const std::lock_guard guard(worker_->lock());
@@ -333,7 +333,7 @@ void connection_manager_core::close(std::optional<std::string_view> name,
     silent_ = silent_ || !waits || mode == close_mode::abort;
   }
   if (!waits) return;
-  // What the handlers refer to may go when this returns.
+  // Objects that the handlers refer to may go when this returns.
   worker_->wait_until(clock::time_point::max(),
                       [this] { return calling_ == 0 && (silent_ || untold_ == 0); });
   const std::lock_guard guard(worker_->lock());

@@ -50,7 +50,7 @@ class managed_connection final : public connection_observer,
   void answered(bool go_on, std::uint64_t question) noexcept;
   /// Nothing is done any more; the connection is the caller's.
   std::shared_ptr<endpoint_core> let_go() noexcept;
-  /// The same, of one whose connection takes its time: tells so.
+  /// As `let_go()`, for a connection that takes its time to close: tells so.
   std::shared_ptr<endpoint_core> begin_close() noexcept;
   bool closing() const noexcept { return peer_.state == connection_state::closing; }
 
@@ -75,7 +75,7 @@ class managed_connection final : public connection_observer,
   std::shared_ptr<endpoint_core> connection_;
   std::unique_ptr<alarm> alarm_;
   clock::time_point attempt_at_ = clock::time_point::max();
-  bool untold_ = false;       // of its last change, for want of memory
+  bool untold_ = false;       // the last change, for want of memory
   clock::duration waited_{};  // before the last attempt
   clock::time_point active_since_{};
   unsigned failed_before_ = 0;  // what the connection that stands now was made behind
@@ -96,7 +96,7 @@ class connection_manager_core final : public std::enable_shared_from_this<connec
   std::error_code add(std::string_view name, peer_address where);
   result<std::shared_ptr<endpoint_core>> wait_active(std::string_view name,
                                                      const io_options& options);
-  /// What is told where there is no connection with that peer.
+  /// Returns the failure where there is no connection with that peer.
   static failure not_active(std::string_view name, std::error_code why,
                             const std::string& words = {});
   std::shared_ptr<endpoint_core> find(std::string_view name) const;

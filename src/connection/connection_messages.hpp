@@ -36,7 +36,7 @@ class connection_messages {
   /// The connection goes, object and all. REQUIRES: it failed, or was closed.
   virtual void end() noexcept = 0;
 
-  /// What waits for room, or for a fence, goes out.
+  /// Sends the messages that wait for room, or for a fence.
   virtual void send_queued() noexcept = 0;
   /// Tells who wants to hear of room, where there was no memory to; returns false where there is
   /// none still.
@@ -44,8 +44,8 @@ class connection_messages {
   /// Returns whether something waits that only the peer can end.
   virtual bool awaits_peer() const noexcept = 0;
   virtual bool sends_pending() const noexcept = 0;
-  /// Returns the longest message that goes whole while all of the peer's room is free: `piece` at
-  /// most, and less where nobody has `watched` for the peer's death.
+  /// Returns the longest message that goes whole while all of the peer's room is free. It is
+  /// `piece` at most, and less where the connection is not `watched` for the peer's death.
   virtual std::size_t longest_at_once(bool watched, std::size_t piece) const noexcept = 0;
   /// Returns the keys of the posts that the connection's failure has ended.
   virtual const std::vector<std::uint64_t>& unsent() const noexcept = 0;

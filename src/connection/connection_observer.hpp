@@ -1,4 +1,4 @@
-// Who in the library follows a connection: its listener, or whoever connects for somebody else.
+// Follows a connection: its listener, or code that connects for another part of the library.
 #pragma once
 
 namespace ucx::detail {

@@ -73,7 +73,7 @@ class connection_table {
   /// The control messages of those who connected.
   control_queue& turns() noexcept { return *turns_; }
 
-  /// Those that nobody here asked for.
+  /// Those that peers have opened.
   served_peers& served() noexcept { return served_; }
   /// Those that rounds have to see to.
   deferred_connections& deferred() noexcept { return deferred_; }

@@ -44,7 +44,7 @@ std::error_code objection_to(const socket_address& peer, const endpoint_options&
   if (const std::error_code ec = complaint_about(terms, worker.context().features())) return ec;
   if (terms.unique && worker.connections().has_connection_to(peer)) return errc::already_exists;
   if (!options.local.empty()) {
-    // UCX tells nobody that it could not take the address.
+    // UCX does not tell that it could not take the address.
     if (const std::error_code ec = listen_error(worker.api(), options.local)) return ec;
     if (!is_shown_by_interface(options.local)) return errc::bad_address;
   }
@@ -62,7 +62,7 @@ result<std::shared_ptr<endpoint_core>> companion_in(const endpoint_options& opti
   return core_access::core(*options.watched_by);
 }
 
-/// What the resolver's thread leaves for the worker: it was made where its want could be told.
+/// The resolver's thread leaves this for the worker. It was made where its want could be told.
 class end_of_lookup final : public inbox_task {
  public:
   explicit end_of_lookup(move_only_handler<> then) noexcept : then_(std::move(then)) {}
@@ -174,7 +174,7 @@ std::shared_ptr<connector> connector::start(std::shared_ptr<worker_core> worker,
 }
 
 void connector::begin() {
-  // Where memory is short it is done, for that reason: nobody else would tell who waits.
+  // Where memory is short it is done, for that reason: no other code would tell the waiting caller.
   const auto later = [this](auto step) {
     return [weak = weak_from_this(), step] {
       const std::shared_ptr<connector> self = weak.lock();
@@ -242,7 +242,7 @@ void connector::try_one(clock::time_point until) {
   connection_ = *std::move(begun);
   connection_->observers().set_observer(weak_from_this());
   if (connection_->state() != endpoint_state::ready) return;
-  failure_.clear();  // on a context without feature::am nobody is asked
+  failure_.clear();  // on a context without feature::am no peer is asked
   finish();
 }
 
@@ -290,7 +290,7 @@ void connector::cancel() noexcept {
   drop();
 }
 
-/// At once: whoever is here may hold the lock.
+/// At once: the caller may hold the lock.
 void connector::drop() noexcept {
   if (!connection_) return;
   connection_->closing().close(close_mode::abort);

@@ -26,7 +26,7 @@ class alarm;
 class endpoint_core;
 class worker_core;
 
-/// What a peer is known by: exactly one of a host's name, socket addresses, and a worker's address.
+/// How a peer is known: by exactly one of a host's name, socket addresses, and a worker's address.
 struct destination {
   explicit destination(std::vector<socket_address> one_of) : addresses(std::move(one_of)) {}
   explicit destination(named_host name) : host(std::move(name)) {}
@@ -50,7 +50,7 @@ result<std::shared_ptr<endpoint_core>> connect_to(const std::shared_ptr<worker_c
 /// Returns the options without the handlers, which can not be copied.
 endpoint_options without_handlers(const endpoint_options& options);
 
-/// Looks the name up where there is one, and tries the addresses one after the other, each for its
+/// Looks the name up where there is one. Tries the addresses one after the other, each for its
 /// share of what is left of the time. Under the worker's lock, but for `start`.
 class connector final : public connection_observer, public std::enable_shared_from_this<connector> {
  public:

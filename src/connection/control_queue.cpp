@@ -9,7 +9,7 @@
 namespace ucx::detail {
 namespace {
 
-/// Who has asked within this time is likely to ask again.
+/// A peer that has asked within this time is likely to ask again.
 constexpr std::chrono::milliseconds attention{1};
 
 /// A turn is followed by so many times its length for others, where there are some.

@@ -1,4 +1,5 @@
-// Control messages that have come and wait for their turn, so that who asks much keeps no one else.
+// Control messages that have come and wait for their turn, so that a peer that asks much delays no
+// other one.
 #pragma once
 
 #include <chrono>
@@ -13,9 +14,9 @@ namespace ucx::detail {
 
 class worker_core;
 
-/// What is to be done with them, in a line for each connection. One line has its turn a round:
-/// `most_a_turn` messages, or what `longest_turn` is enough for. While somebody else has work done,
-/// turns get a fifth of the time. Under the worker's lock.
+/// The work on them, in a line for each connection. One line has its turn a round: `most_a_turn`
+/// messages, or what `longest_turn` is enough for. While others have work done, turns get a fifth
+/// of the time. Under the worker's lock.
 class control_queue {
  public:
   static constexpr std::size_t most_a_turn = 16;

@@ -33,7 +33,7 @@ void end_for_shortage(const std::weak_ptr<endpoint_core>& peer) noexcept {
   }
 }
 
-/// What the session's worker leaves for the connection's where memory is short.
+/// The session's worker leaves this for the connection's where memory is short.
 class shortage final : public inbox_task {
  public:
   explicit shortage(std::weak_ptr<endpoint_core> peer) noexcept : peer_(std::move(peer)) {}
@@ -160,8 +160,8 @@ void control_relay::received(std::span<const std::byte> message) {
   }
 }
 
-/// Where the session lives, it waits among those of other connections. What there is no memory for
-/// is lost, and nothing of the connection is heard behind it.
+/// Where the session lives, the message waits among those of other connections. One that there is
+/// no memory for is lost, and nothing of the connection is heard behind it.
 void control_relay::await_turn(std::vector<std::byte>&& message, std::size_t room) noexcept {
   const std::shared_ptr<worker_core> home = home_.lock();
   if (!home) return;

@@ -19,14 +19,15 @@ class endpoint_core;
 class inbox_task;
 class worker_core;
 
-/// Carries what arrives to the session, in order, and what the session says back: each side is
-/// under the lock of its own worker, and neither ever waits for the other's. A peer that asks
-/// faster than the session answers is told `busy`, and blamed where it goes on with what has no
-/// answer: nothing else holds it back here.
+/// Carries what arrives to the session, in order, and what the session says back. Each side is
+/// under the lock of that side's worker, and neither ever waits for the other's. A peer that asks
+/// faster than the session answers is told `busy`. It is blamed where it goes on with messages that
+/// have no answer: nothing else holds it back here.
 class control_relay final : public channel_receiver,
                             public std::enable_shared_from_this<control_relay> {
  public:
-  /// Becomes the receiver of `peer`, and lives until that has ended. Under the lock of its worker.
+  /// Becomes the receiver of `peer`, and lives until that has ended. Under the lock of the peer's
+  /// worker.
   static std::shared_ptr<control_relay> begin(endpoint_core& peer, std::weak_ptr<worker_core> home);
   control_relay(const control_relay&) = delete;
   control_relay& operator=(const control_relay&) = delete;
@@ -38,7 +39,7 @@ class control_relay final : public channel_receiver,
   // Under the lock of the session's worker.
   /// Returns what a session sends by; it may outlive the connection.
   std::unique_ptr<channel> make_channel();
-  /// Passes on to `session` from here on; nobody: to none.
+  /// Passes on to `session` from here on; null: to none.
   void attach(channel_receiver* session) noexcept { session_ = session; }
   /// Something of the connection was lost for want of memory, which ends it.
   void lacks_memory() noexcept;
@@ -57,13 +58,13 @@ class control_relay final : public channel_receiver,
   const std::weak_ptr<endpoint_core> peer_;
   std::shared_ptr<inbox_task> untold_;  // until memory was short; the session's
   const std::size_t longest_;
-  std::shared_ptr<control_relay> self_;       // until the connection has ended
-  std::atomic<std::size_t> on_the_way_{0};    // bytes that the connection's worker has not got yet
-  std::atomic<std::size_t> arriving_{0};      // those that the session has not got yet
-  std::atomic<std::size_t> unsent_there_{0};  // when that was looked at last
-  std::atomic<bool> welcomed_{false};         // until then a peer has little to say
-  unsigned refusals_ = 0;                     // since the session had got all; the connection's
-  channel_receiver* session_ = nullptr;       // where the session lives
+  std::shared_ptr<control_relay> self_;       // Until the connection has ended.
+  std::atomic<std::size_t> on_the_way_{0};    // Bytes that the connection's worker has not got yet.
+  std::atomic<std::size_t> arriving_{0};      // Bytes that the session has not got yet.
+  std::atomic<std::size_t> unsent_there_{0};  // When that was looked at last.
+  std::atomic<bool> welcomed_{false};         // Until then a peer has little to say.
+  unsigned refusals_ = 0;                     // Since the session had got all; the connection's.
+  channel_receiver* session_ = nullptr;       // The session's side.
 };
 
 }  // namespace ucx::detail

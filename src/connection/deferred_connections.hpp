@@ -9,9 +9,10 @@ namespace ucx::detail {
 class endpoint_core;
 class worker_core;
 
-/// Two lines of connections: those that owe something, which is done behind UCX's callbacks,
-/// whatever memory is left; and those that nobody holds any more, and that are destroyed when UCX
-/// has let go of them. Needs no memory. A part of the connection table, under the worker's lock.
+/// Two lines of connections. Those in the first owe something, which is done behind UCX's
+/// callbacks, whatever memory is left. Those in the second have no holder any more, and are
+/// destroyed when UCX has let go of them. Needs no memory. A part of the connection table, under
+/// the worker's lock.
 class deferred_connections {
  public:
   explicit deferred_connections(worker_core& worker) noexcept : worker_(worker) {}

@@ -9,7 +9,7 @@
 namespace ucx::detail {
 namespace {
 
-/// Answers of ours that a peer has not taken, where it goes on asking.
+/// Answers of this side that a peer has not taken, where it goes on asking.
 constexpr std::size_t most_refusals_unsent = std::size_t{1} << 20U;
 
 }  // namespace
@@ -27,7 +27,7 @@ std::size_t endpoint_channel::longest() const noexcept { return endpoint_.contro
 std::size_t endpoint_channel::unsent() const noexcept { return endpoint_.control().unsent(); }
 
 void endpoint_channel::blame(std::error_code why, const std::string& words) {
-  // Later: whoever blames stands inside what ends with the channel.
+  // Later: the caller stands inside what ends with the channel.
   endpoint_.worker().defer([weak = endpoint_.weak_from_this(), why, words] {
     if (const std::shared_ptr<endpoint_core> endpoint = weak.lock()) endpoint->fail(why, words);
   });

@@ -7,7 +7,7 @@ namespace ucx::detail {
 
 struct control_header;
 
-/// Returns whether nobody waits for an answer to it, so that it can not be refused.
+/// Returns whether it has no answer, so that it can not be refused.
 bool has_no_answer(const control_header& said) noexcept;
 
 /// REQUIRES: the endpoint outlives it, or ended() has been called.
@@ -19,7 +19,7 @@ class endpoint_channel final : public channel {
   std::size_t longest() const noexcept override;
   std::size_t unsent() const noexcept override;
   void blame(std::error_code why, const std::string& words) override;
-  /// Answers `busy` to a question that nobody has heard: who is well-behaved says it again. Returns
+  /// Answers `busy` to a question that was not heard: a well-behaved peer says it again. Returns
   /// false where that has no answer, or the peer takes none.
   bool refuse(const control_header& said);
 

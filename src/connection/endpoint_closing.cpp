@@ -59,7 +59,7 @@ std::error_code endpoint_closing::close_at_once(close_mode mode) {
     if (flushes) return errc::would_deadlock;
     has_begun_ = true;
   }
-  // Closing on this side is no loss, and whoever made it may go now.
+  // Closing on this side is no loss, and objects that the handlers refer to may go now.
   connection_.observers().disarm();
   const std::shared_ptr<endpoint_core> kept = connection_.weak_from_this().lock();
   const std::lock_guard guard(worker.lock());

@@ -10,9 +10,8 @@ namespace ucx::detail {
 class close_operation;
 class endpoint_core;
 
-/// Begins the end of a connection, once, and waits for it where that is asked for. What has to be
-/// done for it, step by step, is the operation's. A part of its connection, under the worker's
-/// lock, but for `close()`.
+/// Begins the end of a connection, once, and waits for it where that is asked for. The steps of the
+/// end are the operation's. A part of the connection, under the worker's lock, but for `close()`.
 class endpoint_closing {
  public:
   explicit endpoint_closing(endpoint_core& connection) noexcept : connection_(connection) {}

@@ -64,8 +64,8 @@ void endpoint_control::deliver(std::span<const std::byte> message) {
   if (const auto refusal = refuse_greeting(message, to_string(version()))) send(*refusal);
 }
 
-/// Returns whether what a peer asks can wait for its turn; else it is told so, or has asked for too
-/// much without waiting for answers.
+/// Returns whether a peer's message can wait for its turn. Else the peer is told so, or has asked
+/// for too much without waiting for answers.
 bool endpoint_control::has_room(std::span<const std::byte> message) {
   control_queue& turns = connection_.worker().connections().turns();
   const std::size_t taken = turns.room_of(&connection_) + message.size() + room_of_message;

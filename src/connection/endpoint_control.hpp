@@ -12,7 +12,7 @@ class channel_receiver;
 class endpoint_core;
 
 /// One receiver hears what the peer sends, each message in its turn among those of other peers. A
-/// part of its connection; everything happens under the worker's lock.
+/// part of the connection; everything happens under the worker's lock.
 class endpoint_control {
  public:
   /// Messages are no longer than this, and fit one segment of the transport.

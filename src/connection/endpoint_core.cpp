@@ -29,9 +29,9 @@ connection_stage stage_of(endpoint_state state, bool dials) noexcept {
   return dials ? connection_stage::dialing : connection_stage::greeting;
 }
 
-/// A listener that does not want a connection rejects it without a word, and UCX does the same, or
-/// drops it, or can not read the answer, where it can not make one with the peer's: nothing tells
-/// which it was.
+/// A listener that does not want a connection rejects it without a word. Where UCX can not make one
+/// with the peer's version, it rejects it as well, drops it, or can not read the answer. Nothing
+/// tells which it was.
 std::string words_of_loss(ucp_api& api, ucs_status_t status, bool dials) {
   std::string text = "UCX: " + words(status);
   const bool listens = status == UCS_ERR_REJECTED || status == UCS_ERR_CONNECTION_RESET ||
@@ -112,8 +112,7 @@ result<std::shared_ptr<endpoint_core>> endpoint_core::make(worker_core& worker,
   return made;
 }
 
-/// What happens when nobody holds the connection any more: it is closed, and for that held once
-/// more.
+/// Called when the connection has no holder any more: it is closed, and for that held once more.
 void endpoint_core::retire() noexcept {
   if (is_forked_child()) return;  // the parent's
   if (worker_.inside_ucx()) return owe(to_retire);
@@ -233,7 +232,7 @@ std::error_code endpoint_core::wait_connected() {
 
 void endpoint_core::establish(std::uint64_t room) {
   const introduction& theirs = session_.theirs();
-  // One that says nothing of its segments may have UCX's: longer ones would end it (1.13.1).
+  // A peer that does not tell its segment may have UCX's: longer ones would end it (1.13.1).
   const std::size_t ours = worker_.context().segment_size();
   pieces_ = piece_sizes::of_segment(std::min<std::size_t>(ours, theirs.segment));
   const bool same_host = ucx_.shares_memory();
@@ -296,7 +295,7 @@ void endpoint_core::blame(errc why, const char* words) noexcept {
 void endpoint_core::part() { fail(session_.why_leaving().code, session_.why_leaving().text); }
 
 void endpoint_core::process_ended() {
-  losing_ = true;  // nobody is there to be told
+  losing_ = true;  // no peer is there to be told
   if (session_.is_leaving()) return part();
   fail(make_error_code(errc::connection_reset), if_there_is_memory("the peer's process has ended"));
 }

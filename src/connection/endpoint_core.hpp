@@ -36,9 +36,9 @@ class message_link;
 class worker_core;
 struct retirement;
 
-/// What a connection is to all of its parts: which state it is in, how it fails, and how it closes.
-/// It has more functions, and parts, than a class should, for each of these parts, operations and
-/// users needs a few of them. Everything but the shared pointers happens under the worker's lock.
+/// A connection, as all parts see it: which state it is in, how it fails, and how it closes. It has
+/// more functions, and parts, than a class should, for each of these parts, operations and users
+/// needs a few of them. Everything but the shared pointers happens under the worker's lock.
 class endpoint_core final : public driven_connection,
                             public owing_connection,
                             private ucx_endpoint::owner,
@@ -89,7 +89,7 @@ class endpoint_core final : public driven_connection,
   }
   /// Returns why the connection was lost; no error while it was not.
   std::error_code failure() const noexcept;
-  /// The same, also when it was closed since.
+  /// Returns why it was lost, also when it was closed since.
   std::error_code why_ended() const noexcept { return error_; }
   /// Returns UCX's or our own words about the failure.
   std::string words() const override;

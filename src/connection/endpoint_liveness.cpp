@@ -16,7 +16,7 @@ namespace {
 /// Bounds the reading of what the process has sent before its end among what others send.
 constexpr int rounds_to_hear = 1000;
 
-/// What the thread that sees the process's end leaves for the connection's worker.
+/// The thread that sees the process's end leaves this for the connection's worker.
 class end_of_process final : public inbox_task {
  public:
   explicit end_of_process(std::weak_ptr<endpoint_core> connection) noexcept

@@ -15,9 +15,9 @@ class endpoint_core;
 class process_watch;
 struct process_identity;
 
-/// The peer is asked for a sign of life while something waits for it; where UCX watches nobody, and
-/// the peer is of this host, the system tells of its process's end. A part of its connection;
-/// everything happens under the worker's lock.
+/// The peer is asked for a sign of life while something waits for it. Where UCX watches no peer,
+/// and the peer is of this host, the system tells of the end of the peer's process. A part of the
+/// connection; everything happens under the worker's lock.
 class endpoint_liveness {
  public:
   endpoint_liveness(endpoint_core& connection, std::chrono::nanoseconds interval,
@@ -37,15 +37,15 @@ class endpoint_liveness {
   std::uint64_t answers() const noexcept { return answers_; }
   /// Returns how long the peer may be silent while it is watched.
   std::chrono::nanoseconds timeout() const noexcept { return heartbeat_.timeout(); }
-  /// Asks the peer, or fails the connection, where it is time for that, as long as `awaits_peer` or
-  /// a control message is expected; returns when to look again.
+  /// Asks the peer, or fails the connection, where it is time for that. It is so only while
+  /// `awaits_peer`, or a control message is expected. Returns when to look again.
   clock::time_point look(clock::time_point now, bool awaits_peer);
 
   /// Returns whether each side tells the other its process: where UCX does not see the end of it.
   bool tells_process() const noexcept;
   void watch_process(const std::optional<process_identity>& theirs);
   bool watches_process() const noexcept { return process_ != nullptr; }
-  /// The connection has failed: nobody is told of the process.
+  /// The connection has failed: the end of the process is not told any more.
   void stop() noexcept;
 
  private:

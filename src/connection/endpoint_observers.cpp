@@ -127,7 +127,7 @@ void endpoint_observers::call(std::unique_lock<worker_lock>& guard, Handler& han
   call(here);
 }
 
-/// Where memory is short, in fewer words: else nobody would be told, and the process end.
+/// Where memory is short, in fewer words: else no handler would be told, and the process end.
 void endpoint_observers::tell(event what) {
   std::unique_lock guard(connection_.worker().lock());
   const std::uint64_t number = connection_.number();
@@ -165,8 +165,8 @@ void endpoint_observers::tell_observer(event what) {
   ++untold_;
 }
 
-/// The observer had no memory for what it was told: of an end it is told again; a connection that
-/// it does not know of is no use to anybody.
+/// The observer had no memory for what it was told. Of an end it is told again. A connection that
+/// it does not know of is no use, and is ended.
 void endpoint_observers::not_told(event what) noexcept {
   if (what == event::established) {
     return connection_.blame(errc::no_memory, "no memory for who is told of the connection");

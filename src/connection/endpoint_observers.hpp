@@ -1,4 +1,4 @@
-// Who is told what becomes of a connection: the user's handlers, its observer, and its wards.
+// Tells what becomes of a connection: the user's handlers, its observer, and its wards.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ class connection_messages;
 class endpoint_core;
 
 /// Each is told once, behind the lock and behind UCX's callbacks; where memory is short, in fewer
-/// words, and later. A part of its connection; everything happens under the worker's lock, unless
+/// words, and later. A part of the connection; everything happens under the worker's lock, unless
 /// it says otherwise.
 class endpoint_observers {
  public:
@@ -37,7 +37,7 @@ class endpoint_observers {
   /// The connection is left: drops what is there still.
   void clear() noexcept { handlers_ = {}; }
 
-  /// Who else is told. Before hello.
+  /// Sets the observer, which is told of events from here on.
   void set_observer(std::weak_ptr<connection_observer> observer) {
     observer_ = std::move(observer);
   }
@@ -52,7 +52,7 @@ class endpoint_observers {
   void established();
   /// The connection has failed, after it was established or before.
   void ended(bool was_established) noexcept;
-  /// Tells of the end whoever has not been told yet; when there is memory for it.
+  /// Tells of the end those that have not been told yet; when there is memory for it.
   void say_end() noexcept;
   /// Returns whether somebody is to be told of the end still, for want of memory.
   bool has_to_say_end() const noexcept { return unsaid_ != 0; }

@@ -1,13 +1,13 @@
-// What a peer may let pile up of what this side has sent it and it does not take.
+// Bounds what a peer does not take of what this side has sent it.
 #pragma once
 
 namespace ucx::detail {
 
 class endpoint_core;
 
-/// Of short answers that wait for the peer, and of copies of pieces that were given up. A peer that
-/// takes what it asked for stays far below; one that does not is to blame, and loses the
-/// connection. A part of its connection; everything happens under the worker's lock.
+/// Counts short answers that wait for the peer, and copies of pieces that were given up. A peer
+/// that takes what it asked for stays far below the bounds. One that does not is to blame, and
+/// loses the connection. A part of the connection; everything happens under the worker's lock.
 class endpoint_quota {
  public:
   explicit endpoint_quota(endpoint_core& connection) noexcept : connection_(connection) {}

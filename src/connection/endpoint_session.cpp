@@ -43,7 +43,7 @@ void endpoint_session::say_hello(clock::time_point connect_deadline) {
   said.session = number_;
   said.length = messages_.granted();
   std::vector<std::byte> payload;
-  if (connection_.peer().empty()) {  // connected by worker address: the peer has none of ours yet
+  if (connection_.peer().empty()) {  // connected by worker address: the peer does not know ours
     const result<worker_address> own = worker.address();
     if (!own) return connection_.lost(UCS_ERR_NO_RESOURCE);
     payload = own->encode();

@@ -21,22 +21,21 @@ namespace ucx::detail {
 class connection_messages;
 class endpoint_core;
 
-/// What the two workers have said to each other of themselves and of the connection. The initiator
-/// says hello, the acceptor welcomes or refuses; who leaves says bye, and hears a farewell. Frames
-/// that nobody waits for are left to UCX's error handler and the heartbeat. A part of its
+/// The two workers tell each other of themselves and of the connection. The initiator says hello,
+/// the acceptor welcomes or refuses. The side that leaves says bye, and hears a farewell. Frames
+/// that no operation waits for are left to UCX's error handler and the heartbeat. A part of the
 /// connection; everything happens under the worker's lock.
 ///
-/// What becomes of this side's hello:
+/// States of this side's hello:
 ///
 ///     from     | to      | when
 ///     unsent   | sent    | UCX has sent it: the two are connected
 ///     unsent,  | refused | the peer has refused it, or was declined, which is seen to soon
 ///     sent     |         |
-///     refused  | sent    | the peer's refusal was seen to: the connection fails, or another hello
-///     is on
-///              |         | its way
+///     refused  | sent    | the peer's refusal was seen to: the connection fails, or another
+///              |         | hello is on its way
 ///
-/// What becomes of this side's bye:
+/// States of this side's bye:
 ///
 ///     from     | to       | when
 ///     unsaid   | said     | this side says nothing more
@@ -73,7 +72,7 @@ class endpoint_session {
   void welcome(introduction&& theirs, std::uint64_t room);
   /// Answers hello with `why`, and drops the connection when the peer has gone, or soon.
   void refuse(const failure& why);
-  /// Whoever says hello is refused.
+  /// Refuses every hello from here on.
   void refuse_hello(failure why) { refusal_ = std::move(why); }
   bool refuses_hello() const noexcept { return static_cast<bool>(refusal_.code); }
   /// The peer has answered hello.
@@ -111,7 +110,7 @@ class endpoint_session {
   clock::time_point deadline_ = clock::time_point::max();
   unsigned hellos_ = 0;
   hello hello_ = hello::unsent;
-  failure refusal_;  // of whoever says hello
+  failure refusal_;  // of every hello
   bye bye_ = bye::unsaid;
   bool leaving_ = false;  // the peer
   failure leaving_as_;    // what its end is called

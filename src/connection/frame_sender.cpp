@@ -90,8 +90,8 @@ void frame_sender::post(outgoing& message, unsigned id, std::size_t header_size)
       UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   params.flags = UCP_AM_SEND_FLAG_EAGER;
   if (message.what == kind::hello) params.flags |= UCP_AM_SEND_FLAG_REPLY;
-  // Makes UCX choose its protocols at the beginning, as it does not for what it sends at once: it
-  // opens a socket to do so, and where none is left then, the connection is lost (1.22).
+  // Makes UCX choose its protocols at the beginning, as it does not for what it sends at once. UCX
+  // opens a socket to do so: where none is left by then, the connection is lost (1.22).
   if (message.to->state() == endpoint_state::connecting) {
     params.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   }

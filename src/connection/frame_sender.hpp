@@ -1,4 +1,4 @@
-// Sends the frames and parcels of a worker that nobody waits for.
+// Sends the frames and parcels of a worker that no operation waits for.
 #pragma once
 
 #include <algorithm>
@@ -38,26 +38,26 @@ class frame_sender {
   /// Asks UCX's worker how long headers may be.
   result<void> open();
 
-  /// The operations of ours that peers may answer.
+  /// The operations of this side that peers may answer.
   question_table& questions() noexcept { return questions_; }
 
   enum class kind {
     plain,
-    hello,    ///< Tells the receiver which of its endpoints it came over.
+    hello,    ///< Tells the receiver which endpoint it came over.
     reply,    ///< Counted by its connection until UCX has sent it.
     control,  ///< Its bytes are counted by its connection until then.
   };
-  /// Sends a frame, with an optional payload, that nobody waits for. A failure fails the
+  /// Sends a frame, with an optional payload, that no operation waits for. A failure fails the
   /// connection.
   void send(endpoint_core& to, const frame& said, std::span<const std::byte> payload = {},
             kind what = kind::plain);
-  /// Sends a parcel without payload, as a reply that nobody waits for.
+  /// Sends a parcel without payload, as a reply that no operation waits for.
   void send(endpoint_core& to, const parcel& said);
   /// The longest user's header, and the longest bytes, of a message that is worth a copy.
   static constexpr std::size_t short_header = 64;
   static constexpr std::size_t short_message = 1024;
   struct in_flight_tag {};
-  /// A frame or parcel that is sent from memory of ours.
+  /// A frame or parcel that is sent from memory of the library.
   struct outgoing final : list_hook<in_flight_tag> {
     frame_sender* sender = nullptr;
     endpoint_core* to = nullptr;

@@ -348,7 +348,7 @@ void listener_core::spread_over(std::vector<std::weak_ptr<worker_core>> others) 
   others_ = std::move(others);
 }
 
-/// Returns whose turn it is; nobody, when it is that of the listener's own worker.
+/// Returns the worker whose turn it is; null, when it is the listener's own.
 std::shared_ptr<worker_core> listener_core::next_worker() noexcept {
   const std::size_t turn = turn_;
   turn_ = (turn_ + 1) % (others_.size() + 1);

@@ -32,12 +32,12 @@ struct accept_wait {
   accept_wait();
   ~accept_wait();
   bool over = false;
-  std::error_code why = {};  ///< Nobody came.
+  std::error_code why = {};  ///< Why no peer came.
   std::unique_ptr<pending_connection> came;
   std::coroutine_handle<> coroutine = {};
 };
 
-/// What an error text says of IPv6 on a context that was not made for it.
+/// The words of an error text about IPv6, on a context that was not made for it.
 inline constexpr const char* no_ipv6 =
     ": IPv6 needs a context whose configuration sets TCP_AF_PRIO to \"inet6\"";
 
@@ -58,18 +58,18 @@ class listener_core final : public connection_observer,
   /// Takes no further request; returns when no handler runs, unless it is called inside of one.
   /// Those that are pending keep UCX's listener, which rejecting needs.
   void close() noexcept;
-  /// Gives the address back, and refuses who has not been decided about; who has connected and sent
-  /// no request finds the connection reset, or does when it speaks. REQUIRES: closed; what was
-  /// handed over has been taken.
+  /// Gives the address back, and refuses peers that have not been decided about. A peer that has
+  /// connected and sent no request finds the connection reset, or does when it speaks. REQUIRES:
+  /// closed; what was handed over has been taken.
   void stop() noexcept;
   /// Closes what was accepted here.
   void close_connections(close_mode mode) noexcept;
   /// Refuses what UCX handed over.
   void reject(ucp_conn_request_h request) noexcept;
   const connection_terms& terms() const noexcept;
-  /// Gives those who come from here on to its own worker and these, in turn; all are of one
-  /// context. Nobody hears of the connections of the others. REQUIRES: no handlers, and none
-  /// awaited.
+  /// Gives peers that come from here on to its own worker and these, in turn; all are of one
+  /// context. The listener does not hear of the connections of the others. REQUIRES: no handlers,
+  /// and none awaited.
   void spread_over(std::vector<std::weak_ptr<worker_core>> others);
   /// Returns how many connections that were accepted here are active.
   std::size_t connections() const noexcept;
@@ -117,7 +117,7 @@ class listener_core final : public connection_observer,
   std::size_t turn_ = 0;  // of the next one: 0 is its own worker's
   bool closed_ = false;
   int calling_ = 0;                         // one of the user's handlers
-  std::deque<ucp_conn_request_h> arrived_;  // nobody has decided about them yet
+  std::deque<ucp_conn_request_h> arrived_;  // not decided about yet
   ucp_listener_h handle_ = nullptr;
   socket_address address_;
   std::optional<listening_socket> socket_;

@@ -14,16 +14,16 @@
 
 namespace ucx::detail {
 
-/// UCX reads a peer's request on a thread of its own, and then follows a pointer to the listener,
-/// also to one that was destroyed meanwhile (1.13.1 to 1.22): so a listener has to stay until no
-/// request is on its way. REQUIRES: external synchronization.
+/// A thread of UCX's reads a peer's request. It then follows a pointer to the listener, also to one
+/// that was destroyed meanwhile (1.13.1 to 1.22). So a listener has to stay until no request is on
+/// its way. REQUIRES: external synchronization.
 class listening_socket {
  public:
   /// Of what is about to listen at `address`: who is connected there already came to somebody else,
   /// and is left alone. REQUIRES: `lookup` is of the network namespace where it listens.
   explicit listening_socket(const socket_address& address, socket_lookup lookup = socket_lookup());
 
-  /// It listens; the system has chosen the port, where nobody else had.
+  /// It listens; the system has chosen the port, where the caller has not.
   void listens_at(const socket_address& address) noexcept { address_ = address; }
   /// Keeps it from the programs that this process starts, which would keep the address.
   void close_on_exec() noexcept;
@@ -33,8 +33,8 @@ class listening_socket {
   std::vector<guarded_port> keep_strangers_out() noexcept;
 
   /// The request of this peer has come. Returns false where so little has come that it is none: a
-  /// header that announces nothing, which the system lets through. Who is gone by now may have sent
-  /// no more than that, and is none either, where nobody comes by anything but a socket.
+  /// header that announces nothing, which the system lets through. A peer that is gone by now may
+  /// have sent no more than that. It counts as none, too, where every peer comes by a socket.
   bool add_known(const socket_address& peer) noexcept;
 
   /// Has the system leave unanswered who comes from now on; where it can not, they are let in.
@@ -60,12 +60,12 @@ class listening_socket {
 
   socket_address address_;
   socket_lookup lookup_;
-  /// Sockets that are left alone, by the number that the system gives each but once: an address
-  /// may be that of the peer's next connection, of which nothing has come.
+  /// Sockets that are left alone, by the number that the system gives each but once. An address may
+  /// be that of the peer's next connection, of which nothing has come.
   std::unordered_set<std::uint64_t> known_;
   /// Nothing but TCP: who comes over InfiniBand has no socket.
   bool all_come_by_sockets_ = false;
-  bool all_are_known_ = true;     // else nobody can be told from those whose request has come
+  bool all_are_known_ = true;     // `known_` lacks none; else `end_unknown()` ends none
   std::size_t most_known_ = 256;  // until those that are gone are looked for
 };
 

@@ -16,13 +16,13 @@ namespace ucx::detail {
 class endpoint_core;
 class remote_region_core;
 
-/// A part of its connection, as a group of UCX's flushes that fences started: messages behind those
+/// A part of the connection, as a group of UCX's flushes that fences started: messages behind those
 /// wait for them. Everything happens under the worker's lock.
 class operation_book final : private operation_group {
  public:
   explicit operation_book(endpoint_core& connection) : connection_(connection) {}
 
-  // What the peer has to answer.
+  // Questions that the peer has to answer.
   /// Asks now, or when there is room on the wire and what is before the last fence has ended.
   void add(peer_question& started);
   void remove(peer_question& ended) noexcept;

@@ -1,4 +1,5 @@
-// What connections owe their worker's rounds: written down in themselves, which takes no memory.
+// The debts of connections to their worker's rounds: written down in themselves, which takes no
+// memory.
 #pragma once
 
 #include "base/intrusive_list.hpp"
@@ -8,11 +9,12 @@ namespace ucx::detail {
 struct deferred_destroy_tag {};
 struct owing_tag {};
 
-/// A connection, as it stands in the lines of its worker's connection table: of those that owe
-/// something, and of those that nobody holds any more, and UCX not yet lets go.
+/// A connection, as it stands in the two lines of the worker's connection table. One is of
+/// connections that owe something. The other is of those that have no holder any more, and that UCX
+/// does not let go of yet.
 struct owing_connection : list_hook<owing_tag>, list_hook<deferred_destroy_tag> {
   static constexpr unsigned to_close = 1;  ///< A look at what closes it.
-  static constexpr unsigned to_send = 2;   ///< What waits for room, or for a fence.
+  static constexpr unsigned to_send = 2;   ///< Messages that wait for room, or for a fence.
   static constexpr unsigned to_part = 4;   ///< From a peer that was declined.
   static constexpr unsigned to_retire = 8;
   static constexpr unsigned to_tell = 16;  ///< An end that its observer could not be told of.

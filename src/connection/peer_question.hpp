@@ -21,7 +21,7 @@ struct waiting_tag {};
 class peer_question : public operation, public list_hook<waiting_tag> {
  public:
   std::uint64_t id() const noexcept { return id_; }
-  /// What it accesses; nothing where that is no region of a handle.
+  /// Returns the object that it accesses; null where that is no region of a handle.
   virtual const void* target() const noexcept = 0;
 
   /// Sends the question. Called when the connection is ready and has room; again only where all of
@@ -36,7 +36,7 @@ class peer_question : public operation, public list_hook<waiting_tag> {
   virtual void give_up_for(std::error_code why) noexcept = 0;
 
   // Its connection's own marks.
-  bool was_asked = false;   ///< Which of its lists it is in.
+  bool was_asked = false;   ///< Whether it is in the list of those that were sent.
   std::uint64_t fence = 0;  ///< Behind how many fences it was started.
 
  protected:
@@ -48,7 +48,7 @@ class peer_question : public operation, public list_hook<waiting_tag> {
   /// Ends the connection: the peer broke the protocol.
   void blame_peer(const char* what);
   /// Sends `asked` in one message. The payload has to stay where it is for as long as the operation
-  /// is not recycled: UCX reads it until it has been sent, and so long the operation is kept.
+  /// is not recycled. UCX reads it until it has been sent, and so long the operation is kept.
   void send_question(const frame& asked, std::span<const std::byte> payload = {});
 
  private:

@@ -14,7 +14,7 @@
 namespace ucx::detail {
 namespace {
 
-/// What a peer can find out only by itself would be taken for its own finding.
+/// Replaces codes that a peer finds out only by itself: it would take them for its own finding.
 errc told_to_peers(errc why) noexcept {
   switch (why) {
     case errc::timed_out:

@@ -37,8 +37,8 @@ class pending_connection {
   result<std::shared_ptr<endpoint_core>> accept(worker_core& worker,
                                                 std::shared_ptr<worker_core> keep_alive,
                                                 endpoint_options options);
-  /// The same by another worker of its context, which the listener does not hear of. Under the lock
-  /// of that one alone.
+  /// Makes an endpoint by another worker of the context, which the listener does not hear of. Under
+  /// the lock of that one alone.
   result<std::shared_ptr<endpoint_core>> accept_elsewhere(worker_core& worker);
 
  private:

@@ -28,7 +28,7 @@ class piece_sender {
  protected:
   ~piece_sender();
 
-  /// Prepares to send `bytes` over `endpoint`; `first` is the first frame's header, and later ones
+  /// Prepares to send `bytes` over `endpoint`. `first` is the first frame's header. Later ones
   /// differ in offset and length, and in the digest where they answer a question that wants it.
   void prepare_pieces(endpoint_core& endpoint, const frame& first, std::span<const std::byte> bytes,
                       const frame& asked = {}) noexcept;
@@ -42,7 +42,7 @@ class piece_sender {
   /// end the object.
   virtual void pieces_moved() = 0;
 
-  /// What a piece is sent as.
+  /// The message in which a piece is sent.
   struct wrapped_piece {
     unsigned id = 0;  ///< UCX's, of active messages.
     std::size_t header_size = 0;

@@ -19,7 +19,7 @@ struct piece_tag {};
 
 /// A message that UCX may still read: its header, and the payload where that is a copy.
 struct sent_piece : list_hook<piece_tag> {
-  piece_sender* owner = nullptr;  ///< Nobody, where the sender has left its copy to UCX.
+  piece_sender* owner = nullptr;  ///< Null, where the sender has left its copy to UCX.
   endpoint_core* endpoint = nullptr;
   frame::bytes header = {};
   std::vector<std::byte> copy = {};
@@ -30,7 +30,7 @@ struct sent_piece : list_hook<piece_tag> {
 /// synchronization.
 class piece_shelf {
  public:
-  /// What pieces were staged in goes back to `staging`.
+  /// Buffers that pieces were staged in go back to `staging`.
   explicit piece_shelf(staging_shelf& staging) noexcept : staging_(staging) {}
   explicit piece_shelf(worker_core& worker) noexcept : piece_shelf(worker.staging_shelf()) {}
   piece_shelf(const piece_shelf&) = delete;

@@ -27,8 +27,8 @@ using std::chrono::milliseconds;
 /// For so long, in seconds, the system itself keeps who says nothing: those take no descriptor.
 constexpr int kept_by_system = 10;
 
-/// What peers have begun with by then: at a port for data UCX's magic number (8 bytes), a header
-/// (5), and a request that is longer than its event, flags and address of IPv4 (4 + 1 + 16). UCX
+/// Peers have sent so much by then at a port for data: UCX's magic number (8 bytes), a header (5),
+/// and a request. A request is longer than its event, flags and address of IPv4 (4 + 1 + 16). UCX
 /// sends them in one.
 constexpr std::uint64_t least_of_data = 34;
 
@@ -65,8 +65,8 @@ void where_it_listens(const guarded_port& port, Take&& take) {
       if (tcp_socket::is_listening(held)) take(held);
     });
   } else if (still_listens(port)) {
-    // UCX closes a port for data when it can let nobody in. If another descriptor kept it open, UCX
-    // would hear of it once more, which ends the process (1.13.1).
+    // UCX closes a port for data when it can let no peer in. If another descriptor kept it open,
+    // UCX would hear of it once more, which ends the process (1.13.1).
     take(port.descriptor);
   }
 }
@@ -128,7 +128,7 @@ void port_guard::start(const std::vector<guarded_port>& ports) noexcept {
 port_guard::~port_guard() {
   if (!thread_) return;
   if (owner_ != ::getpid()) {
-    // What is known of the thread may lie in memory that the C library has taken back in a child.
+    // The thread's data may lie in memory that the C library has taken back in a child.
     static_cast<void>(thread_.release());
     return;
   }
@@ -257,7 +257,7 @@ void port_guard::open_doors() noexcept {
   doors_are_closed_ = false;
   for (const guarded_port& each : ports_) {
     where_it_listens(each, [&](int held) {
-      // Where the one filter can not be had, nobody is to be dropped by the other.
+      // Where the one filter can not be had, no peer is to be dropped by the other.
       const bool filtered = each.greets && greeting_filter::attach(held);
       if (!filtered) greeting_filter::detach(held);
     });
@@ -296,7 +296,7 @@ void port_guard::look_at_peers() {
     const auto let_through = [&] {
       tcp_socket::with_socket(number, which, &greeting_filter::detach);
     };
-    if (which == 0) return greeting_filter::detach(number);  // nobody can tell
+    if (which == 0) return greeting_filter::detach(number);  // the system does not tell
     if (!received) return let_through();
     if (*received >= least) {
       if (!port->greets) return;

@@ -21,21 +21,20 @@ namespace ucx::detail {
 /// A socket of UCX's that listens.
 struct guarded_port {
   int descriptor = -1;
-  std::uint64_t number = 0;  ///< What the system calls this socket, and no other one.
+  std::uint64_t number = 0;  ///< The system's number of this socket, and of no other one.
   socket_address address = {};
   bool greets = false;  ///< Behind a `greeting_filter`; else it is for data.
   bool is_lost = false;
 };
 
-/// A thread that wakes when somebody knocks, and now and then. UCX lets everybody in, waits without
-/// end for what they have to say, and when the process has no descriptor left it closes a port for
-/// data and forgets it, or asks for the next connection in a loop. So here
-/// - whoever has been let in and says nothing for `bounds::silence` is sent away,
-/// - whoever has begun a greeting by then is told of, for bytes alone do not tell its end,
-/// - when descriptors run short, or many are silent, they are sent away after `bounds::settling`,
-/// - when descriptors run short nobody is let in until there are some again: who connects waits
-///   meanwhile, as TCP does,
-/// - a port at which nobody listens any more is told of.
+/// A thread that wakes when a peer knocks, and now and then. UCX lets every peer in, and waits
+/// without end for what it has to say. When the process has no descriptor left, UCX closes a port
+/// for data and forgets it, or asks for the next connection in a loop. The guard acts so:
+/// A peer that has been let in and says nothing for `bounds::silence` is sent away. A peer that has
+/// begun a greeting by then is told of, for bytes alone do not tell the greeting's end. When
+/// descriptors run short, or many peers are silent, these are sent away after `bounds::settling`.
+/// When descriptors run short no peer is let in until there are some again: it waits meanwhile, as
+/// TCP does. A port at which UCX listens no longer is told of.
 /// Descriptors are UCX's: the guard holds none of them, and so keeps no port open.
 class port_guard {
  public:
@@ -45,26 +44,26 @@ class port_guard {
     std::chrono::milliseconds silence{20'000};
     /// How long behind a knock it is looked who came: UCX has let them in by then.
     std::chrono::milliseconds settling{100};
-    /// How often it is looked without a knock: UCX may have let somebody in before the system could
-    /// wake the thread, and then it does not.
+    /// How often it is looked without a knock. UCX may have let a peer in before the system could
+    /// wake the thread, and then the system does not wake it.
     std::chrono::milliseconds period{5'000};
     /// Where more than these are silent, they are sent away when they have been looked at twice.
     std::size_t most_silent = 64;
   };
-  /// Who is told, on the guard's thread. REQUIRES: they take no lock that is held where the guard
-  /// ends.
+  /// Functions that are told, on the guard's thread. REQUIRES: they take no lock that is held where
+  /// the guard ends.
   struct listeners {
     /// Once for each port that is lost.
     std::function<void(const guarded_port&)> lost;
     /// These sockets (by their numbers) have greeted so long ago that the whole greeting has come
     /// by now, or never will. Once for each.
     std::function<void(std::vector<std::uint64_t> numbers)> overdue;
-    /// Nobody is let in from now on, or everybody is again; so many descriptors are left.
+    /// No peer is let in from now on, or every peer is again; so many descriptors are left.
     std::function<void(bool let_in, std::size_t left)> changed;
   };
 
-  /// Where there is no descriptor or no thread to be had, nobody guards, and no port is behind a
-  /// filter, for nobody could take that away from who has greeted.
+  /// Where there is no descriptor or no thread to be had, nothing is guarded, and no port is behind
+  /// a filter. Without a thread, the filter could not be taken away from peers that have greeted.
   port_guard(const std::vector<guarded_port>& ports, bounds within, listeners told) noexcept;
   port_guard(const port_guard&) = delete;
   port_guard& operator=(const port_guard&) = delete;
@@ -97,9 +96,9 @@ class port_guard {
   const bounds bounds_;
   const listeners told_;
   const ::pid_t owner_;
-  owned_descriptor knocks_;    // epoll: of the ports, and of `stopping_`
-  owned_descriptor stopping_;  // readable when the thread is to end
-  owned_descriptor spare_;     // is given up to let somebody in who is then turned away
+  owned_descriptor knocks_;    // Epoll: of the ports, and of `stopping_`.
+  owned_descriptor stopping_;  // Readable when the thread is to end.
+  owned_descriptor spare_;     // Is given up to let a peer in that is then turned away.
 
   std::mutex mutex_;  // the list of ports grows
   std::vector<guarded_port> ports_;

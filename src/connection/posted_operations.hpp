@@ -1,4 +1,4 @@
-// Reads and writes of one handle that nobody has a request of: its next flush covers them.
+// Reads and writes of one handle without requests: its next flush covers them.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class flush_operation;
 /// Everything happens under the worker's lock.
 class posted_operations final : public operation_group {
  public:
-  /// So many may be in flight; whoever posts more waits.
+  /// So many may be in flight; a caller that posts more waits.
   static constexpr std::size_t most = 1024;
 
   posted_operations() { make_room(); }

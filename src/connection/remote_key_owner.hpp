@@ -1,4 +1,4 @@
-// Who has a key of UCX's of a connection.
+// An owner of a key of UCX's of a connection.
 #pragma once
 
 namespace ucx::detail {

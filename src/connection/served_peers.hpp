@@ -1,4 +1,4 @@
-// The peers of a worker that nobody here asked for: how they are let in, and who owns them.
+// The peers that connected to a worker: how they are let in, and who owns them.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,9 @@ class connection_table;
 class endpoint_core;
 class worker_core;
 
-/// Answers the hello of whoever knows the worker's address, or came by a listener, and owns those
-/// that nobody else has, until they leave. A part of the connection table, under the worker's lock.
+/// Answers the hello of peers that know the worker's address, or came by a listener. Owns the
+/// connections that have no other holder, until the peers leave. A part of the connection table,
+/// under the worker's lock.
 class served_peers {
  public:
   served_peers(worker_core& worker, connection_table& table);
@@ -27,14 +28,14 @@ class served_peers {
 
   /// A peer says hello: inside UCX's callback, so the answer is deferred.
   void hello(const frame& said, std::span<const std::byte> payload, ucp_ep_h reply_endpoint);
-  /// Takes a connection that nobody else holds, until the peer leaves.
+  /// Takes a connection that has no other holder, until the peer leaves.
   void serve(std::shared_ptr<endpoint_core> peer);
   bool has(const std::shared_ptr<endpoint_core>& peer) const noexcept;
   /// Tells of those that connect by the worker's address.
   address_peers& by_address() noexcept { return *by_address_; }
   /// Lets go of those that are gone.
   void reap();
-  /// Drops all of them and answers nobody any more: the worker ends.
+  /// Drops all of them and answers no peer any more: the worker ends.
   void close() noexcept;
 
  private:

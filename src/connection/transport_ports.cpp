@@ -18,12 +18,13 @@ constexpr std::byte port_length{2};
 constexpr std::byte length_bits{0x3f};
 constexpr std::byte device_length_bits{0x1f};
 
-/// A loopback device's address are flags, the family, and two numbers that stand for this machine
-/// and the namespace of its network, which has 8 bytes in older versions of UCX, and 4 later.
+/// A loopback device's address consists of flags, the family, and two numbers: for this machine,
+/// and for the network namespace. The latter has 8 bytes in older versions of UCX, and 4 later.
 constexpr std::array<std::size_t, 2> loopback_lengths{18, 14};
 
-/// A device's port is told so many bytes behind the beginning of its address at most: IPv6, or what
-/// stands for the machine, and what UCX says of the speed. The next device's is farther off.
+/// A device's port is told so many bytes behind the beginning of the device's address at most.
+/// Between them are IPv6, or what stands for the machine, and what UCX says of the speed. The next
+/// device's port is farther off.
 constexpr std::size_t longest_device = 42;
 
 /// Returns whether these bytes have this port, in network order, and its length in front.
@@ -37,8 +38,8 @@ bool has_port(std::span<const std::byte> address, std::uint16_t port) noexcept {
   return false;
 }
 
-/// Returns how UCX tells peers of a device with this IP address: flags, the family, and the address
-/// itself, but for that of a loopback device.
+/// Returns the bytes by which UCX tells peers of a device with this IP address. They are flags, the
+/// family, and the address itself, but for that of a loopback device.
 std::vector<std::byte> device_of(const socket_address& local) {
   constexpr std::byte loopback{1};
   std::vector<std::byte> made{local.is_loopback() ? loopback : std::byte{0},
@@ -56,8 +57,8 @@ std::vector<std::byte> device_of(const socket_address& local) {
   return made;
 }
 
-/// Returns whether the length of a device's address is told in front of it: at once, or in front of
-/// the number of its paths, and where it is in the system.
+/// Returns whether the length of a device's address is told in front of it. It is there at once, or
+/// in front of the device's number of paths, and place in the system.
 bool has_length(std::span<const std::byte> in_front,
                 std::span<const std::size_t> lengths) noexcept {
   constexpr std::size_t farthest = 3;

@@ -26,7 +26,7 @@ std::vector<std::string> parse_transports(std::string_view printed) {
     if (begin == std::string_view::npos) break;
     std::string_view name = printed.substr(begin + 1);
     name = name.substr(0, name.find_first_of(" \n"));
-    // What follows the last dot is UCX's number of the path within the device.
+    // The number behind the last dot is UCX's, of the path within the device.
     std::string transport(name.substr(0, name.rfind('.')));
     if (transport.find('/') == std::string::npos) continue;  // the connection manager's own lane
     if (std::find(found.begin(), found.end(), transport) == found.end()) {
@@ -105,7 +105,7 @@ void ucx_endpoint::start_drop() noexcept {
   reach(stage::closing);
   ucs_status_ptr_t started = worker_.api().ep_close_nbx(std::exchange(handle_, nullptr), &params);
   worker_.socket_closed();
-  // What could not be closed may report until its worker goes that it was lost.
+  // An endpoint that could not be closed may report until its worker goes that it was lost.
   if (UCS_PTR_IS_ERR(started)) {
     reach(stage::kept);
   } else if (!UCS_PTR_IS_PTR(started)) {

@@ -65,7 +65,7 @@ bool write_tracker::settled(std::uint64_t end) const noexcept {
 
 void write_tracker::settle_one() {
   --unsettled_;
-  // A flush that completes takes the failures of its writes; those behind it have the rest.
+  // A flush that completes takes the failures of the writes before it; later flushes have the rest.
   while (flush_operation* waiting = waiting_.front()) {
     if (!settled(waiting->last_write())) return;
     waiting_.remove(*waiting);

@@ -1,4 +1,4 @@
-// A CUDA context that calls are made in, whoever's thread they are made on.
+// A CUDA context that calls are made in, on any thread.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace ucx::detail {
 
-/// Whose memory is: the context, if any, and the device.
+/// The owner of memory: the context, if any, and the device.
 struct cuda_owner {
   cuda::context context = nullptr;
   int device = -1;
@@ -18,12 +18,12 @@ struct cuda_owner {
 /// in it fail then. Threads: sharing one object is safe.
 class cuda_context {
  public:
-  /// Initialises CUDA, if nobody has, and takes the primary context of `device`; -1: of the first.
+  /// Initialises CUDA, unless it is, and takes the primary context of `device`; -1: of the first.
   /// Errors: not_supported (no driver, no such device, a child that was forked), no_memory,
   /// io_error.
   static result<std::shared_ptr<const cuda_context>> of_device(int device);
   /// Asks whose the memory at `address` is. Errors: not_supported (the driver can not tell),
-  /// io_error (it is nobody's, by now).
+  /// io_error (it has no owner, by now).
   static result<cuda_owner> owner_of(const void* address);
   /// Takes its context; what was allocated from a pool of the driver's, and belongs to none, is
   /// reached from its device's. Errors: as of_device().
@@ -57,8 +57,8 @@ class cuda_context {
   cuda::device retained_ = -1;
 };
 
-/// Lets calls of this thread be made while any thread captures a graph: without it they would fail
-/// and end the capture, if that is a global one. They use no stream of the program's, so they are
+/// Lets calls of this thread be made while any thread captures a graph. Without it they would fail,
+/// and end the capture if that is a global one. They use no stream of the program's, so they are
 /// never part of what is captured.
 class beside_captures {
  public:

@@ -24,7 +24,7 @@ class symbol_table {
     find_some(name, into);
     if (into == nullptr) complete_ = false;
   }
-  /// The same of one that may be missing.
+  /// As `find()`, of a function that may be missing.
   template <class Function>
   void find_some(const char* name, Function*& into) noexcept {
     into = reinterpret_cast<Function*>(::dlsym(library_, name));

@@ -1,5 +1,5 @@
-// What is called of the CUDA driver: found at run time, so that one program works with and without
-// one. CUDA's headers are not needed: the few types and numbers in use are its ABI.
+// The functions of the CUDA driver: found at run time, so that one program works with and without
+// it. CUDA's headers are not needed: the few types and numbers in use are its ABI.
 #pragma once
 
 #include <array>
@@ -93,8 +93,8 @@ struct cuda_driver {
   cuda::result (*host_free)(void* made) = nullptr;
   cuda::result (*host_register)(void* memory, std::size_t size, unsigned flags) = nullptr;
   cuda::result (*host_unregister)(void* memory) = nullptr;
-  /// Each says which side is a device's. `cuMemcpyAsync` would infer it, and take memory that is
-  /// nobody's any more for the processor's.
+  /// Each says which side is a device's. `cuMemcpyAsync` would infer it, and take freed memory for
+  /// the processor's.
   cuda::result (*copy_to_device)(cuda::address into, const void* from, std::size_t size,
                                  cuda::stream stream) = nullptr;
   cuda::result (*copy_from_device)(void* into, cuda::address from, std::size_t size,
@@ -115,7 +115,7 @@ struct cuda_driver {
   cuda::result (*event_synchronize)(cuda::event event) = nullptr;
   cuda::result (*event_destroy)(cuda::event event) = nullptr;
   cuda::result (*exchange_capture_mode)(int* mode) = nullptr;
-  // Of memory that processes share: nobody where the driver's platform has no such thing.
+  // Of memory that processes share: null where the driver's platform has no such thing.
   cuda::result (*share)(cuda::memory_handle* made, cuda::address allocation) = nullptr;
   cuda::result (*open_shared)(cuda::address* opened, cuda::memory_handle shared,
                               unsigned flags) = nullptr;
@@ -136,7 +136,7 @@ struct cuda_driver {
   cuda::result (*error_name)(cuda::result value, const char** name) = nullptr;
   cuda::result (*error_text)(cuda::result value, const char** text) = nullptr;
 
-  /// Returns the process's driver, or nobody: looked for once, in `libcuda.so.1` or what the
+  /// Returns the process's driver, or null. It is looked for once, in `libcuda.so.1` or what the
   /// environment's `UCXIO_CUDA_DRIVER` names instead. Nothing is initialised by that.
   static const cuda_driver* find() noexcept;
 
@@ -144,9 +144,9 @@ struct cuda_driver {
   /// CUDA's is not here.
   static bool may_be_inherited() noexcept;
 
-  /// Returns whether find() has found nobody though there is a library of that name, which lacks
-  /// functions, or `UCXIO_CUDA_DRIVER` names one that can not be loaded: what else in the process
-  /// uses a driver may have memory of devices.
+  /// Returns whether find() returned null though there is a library of that name, which lacks
+  /// functions, or `UCXIO_CUDA_DRIVER` names one that can not be loaded. Other code in the process
+  /// may then use a driver, and have memory of devices.
   static bool is_unusable() noexcept;
 
   /// Returns false where find() has found no library.

@@ -12,7 +12,7 @@
 namespace ucx::detail {
 namespace {
 
-/// How long who opens a mapping waits for one that is being closed.
+/// How long a thread that opens a mapping waits for one that is being closed.
 constexpr std::chrono::milliseconds longest_closing{200};
 
 /// Counts the mappings that this process has closed.
@@ -92,9 +92,9 @@ std::byte* cuda_ipc_mapping::open() noexcept {
 void cuda_ipc_mapping::map() noexcept {
   cuda::memory_handle handle;
   handle.bytes = handle_.bytes;
-  // Drivers of before CUDA 11 open nothing twice in one context: one that is closed at this moment,
-  // on another copier's thread, is waited for. Who else closes one tells nobody: a last try shows
-  // it.
+  // Drivers of before CUDA 11 open nothing twice in one context. So this waits for a mapping that
+  // another copier's thread closes at this moment. Other code that closes one does not tell: a last
+  // try shows it.
   const clock::time_point until = clock::now() + longest_closing;
   for (bool in_time = true; in_time;) {
     const std::uint64_t closed = closed_mappings::all().count();

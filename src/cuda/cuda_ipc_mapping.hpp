@@ -12,8 +12,8 @@
 
 namespace ucx::detail {
 
-/// Is opened by who copies first, because the driver may take long; and closed where copies are
-/// made, whoever lets go of it last. Threads: sharing one object is safe.
+/// The first copy opens it, because the driver may take long. It is closed where copies are made,
+/// not by the thread that lets go of it last. Threads: sharing one object is safe.
 class cuda_ipc_mapping {
  public:
   /// Of the region of `described`, in the context of `copier`, which its copies go by.

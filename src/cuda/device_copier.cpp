@@ -40,7 +40,7 @@ result<std::shared_ptr<device_copier>> device_copier::make(
 
 device_copier::~device_copier() { release(); }
 
-/// REQUIRES: nobody else uses it any more, or comes to.
+/// REQUIRES: no other thread uses it any more, or comes to.
 void device_copier::release() noexcept {
   if (std::exchange(released_, true)) return;
   const cuda_driver& driver = context_->driver();
@@ -90,7 +90,7 @@ void device_copier::start_thread() {
   }
 }
 
-/// Being woken, by the driver or by who wants the next copy, may take longer than a copy.
+/// Being woken, by the driver or for the next copy, may take longer than a copy.
 void device_copier::serve() noexcept {
   const unsigned cores = std::thread::hardware_concurrency();
   activity_spin look_at_copies(real_ucp(), longest_look, cores);
@@ -171,7 +171,7 @@ device_copier::begun_copy device_copier::begin(std::shared_ptr<device_copy> want
   if (result == cuda::success) return {std::move(wanted), event};
   if (event != nullptr) events_.push_back(event);
   copy.error = error_of(result);
-  // Nobody will say when it is over: all that was enqueued has to be.
+  // No event will tell when it is over: all that was enqueued has to be.
   if (enqueued) driver.stream_synchronize(stream_);
   return {std::move(wanted)};
 }

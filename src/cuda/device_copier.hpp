@@ -24,9 +24,9 @@
 
 namespace ucx::detail {
 
-/// Has a stream of its own in one context, so that a copy waits for no work of the program's, and a
-/// thread while there is something to copy: whatever call of the driver's does not return, because
-/// a device hangs, keeps nobody else waiting. Threads: sharing one object is safe.
+/// Has a separate stream in one context, so that a copy waits for no work of the program's. Has a
+/// thread while there is something to copy. A call of the driver's that does not return, because a
+/// device hangs, thus delays no other thread. Threads: sharing one object is safe.
 class device_copier : public std::enable_shared_from_this<device_copier> {
  public:
   /// Errors: no_memory, not_supported, io_error.
@@ -37,7 +37,7 @@ class device_copier : public std::enable_shared_from_this<device_copier> {
 
   /// Has the thread do `wanted`, behind what was started before. Errors: closed, no_memory, busy
   /// (no thread to be had); then nothing is done. Errors of the copy: io_error (the driver's:
-  /// memory that was freed), no_memory, closed, canceled (nobody wanted it any more).
+  /// memory that was freed), no_memory, closed, canceled (no caller wanted it any more).
   std::error_code start(std::shared_ptr<device_copy> wanted) noexcept;
   /// Does it and waits for it, until `until`; then it may still happen. Errors: the same,
   /// timed_out.
@@ -45,8 +45,8 @@ class device_copier : public std::enable_shared_from_this<device_copier> {
                        bool into_device, std::shared_ptr<const stream_mark> after,
                        clock::time_point until);
 
-  /// Sets bytes of a device's to zero and waits for that, until `until`; then it may still happen,
-  /// and `keeps` is kept until the driver has let go. Errors: as copy().
+  /// Sets bytes of a device's to zero and waits for that, until `until`; then it may still happen.
+  /// `keeps` is kept until the driver has let go. Errors: as copy().
   std::error_code clear(std::shared_ptr<const void> keeps, std::span<std::byte> bytes,
                         clock::time_point until);
 
@@ -55,7 +55,7 @@ class device_copier : public std::enable_shared_from_this<device_copier> {
   bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
 
   /// Begins no further copy, and gives stream and events back when those that run are over: waits
-  /// for that until `until`. Returns whether it is so. What still runs then gives them back itself.
+  /// for that until `until`. Returns whether it is so. Else the thread gives them back at its end.
   bool close(std::chrono::steady_clock::time_point until) noexcept;
 
  private:
@@ -66,7 +66,7 @@ class device_copier : public std::enable_shared_from_this<device_copier> {
   struct begun_copy {
     std::shared_ptr<device_copy> copy;
     cuda::event event = nullptr;
-    cuda::result result = cuda::not_ready;  ///< What the driver has said of the event.
+    cuda::result result = cuda::not_ready;  ///< The driver's last answer about the event.
   };
 
   explicit device_copier(std::shared_ptr<const cuda_context> context)

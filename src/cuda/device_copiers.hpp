@@ -1,4 +1,4 @@
-// Who copies for a worker between memory of devices and the host's.
+// Copiers for a worker, between memory of devices and the host's.
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ class device_copiers {
   /// Returns the one for memory at `address`, which is a device's. Errors: as make().
   result<std::shared_ptr<device_copier>> of(const void* address);
   /// Returns one in the primary context of `device`, or else of another device, that somebody in
-  /// this process uses; nobody where there is none.
+  /// this process uses; null where there is none.
   std::shared_ptr<device_copier> of_device_in_use(int device);
   /// Ends those of contexts of the program's, which may end when this returns. Waits as at the end.
   void drop_borrowed() noexcept;

@@ -25,8 +25,8 @@ std::uintptr_t end_of_own_stack() noexcept {
   return failed != 0 ? 0 : reinterpret_cast<std::uintptr_t>(begin) + size;
 }
 
-/// What is in use of it: where its size is unlimited, what may become stack some day is most of the
-/// address space, and a device's memory may lie there.
+/// Looks at the part of the stack in use alone. Where a stack's size is unlimited, most of the
+/// address space may become stack some day, and a device's memory may lie there.
 bool is_on_own_stack(const void* address) noexcept {
   thread_local const std::uintptr_t end = end_of_own_stack();
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));

@@ -19,15 +19,16 @@ constexpr bool is_copied_by_driver(memory_kind kind) noexcept {
 /// driver tells.
 bool is_of_one_allocation(std::span<const std::byte> bytes) noexcept;
 
-/// Returns the number of the allocation that `address` is in, which no other of the process gets,
-/// whatever comes to lie there later. 0: the driver does not tell.
+/// Returns the number of the allocation that `address` is in. No other one of the process gets that
+/// number, whatever comes to lie there later. 0: the driver does not tell.
 std::uint64_t allocation_at(const void* address) noexcept;
 
 /// Asks the driver, but for what lies on the calling thread's stack: small reads go there.
 bool driver_copies(std::span<const std::byte> bytes, std::error_code& ec) noexcept;
 
-/// Returns whether the CUDA driver copies `bytes`; or nobody, where it can not tell, and who tries
-/// is told. The first and the last are asked for. Nearly free where there is no driver.
+/// Returns whether the CUDA driver has to copy `bytes`. That is also so where it can not tell what
+/// they are: the copy then fails. Asks for the first byte and the last. Nearly free where there is
+/// no driver.
 /// Errors: invalid_argument, where they begin in one place and end in another; else `ec` is left.
 inline bool is_on_device(std::span<const std::byte> bytes, std::error_code& ec) noexcept {
   return cuda_driver::may_be_there() && driver_copies(bytes, ec);

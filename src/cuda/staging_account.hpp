@@ -9,7 +9,7 @@
 
 namespace ucx::detail {
 
-/// Outlives the worker with the last of its buffers. Threads: sharing one object is safe.
+/// Lives as long as the worker or any of the worker's buffers. Threads: sharing one object is safe.
 class staging_account {
  public:
   explicit staging_account(std::size_t most_pinned) noexcept : most_pinned_(most_pinned) {}

@@ -11,7 +11,7 @@ namespace ucx::detail {
 
 class cuda_context;
 
-/// It is pinned by registering it, and not allocated as such: so it stays ordinary memory when the
+/// It is pinned by registering it, and not allocated as such. So it stays ordinary memory when the
 /// context goes that it was pinned in, and UCX may go on reading it.
 class staging_buffer {
  public:
@@ -31,9 +31,9 @@ class staging_buffer {
   explicit operator bool() const noexcept { return bytes_ != nullptr; }
   const std::shared_ptr<staging_account>& account() const noexcept { return account_; }
 
-  /// Pins it, unless it is: if the account allows it, the driver does it, and the primary context
-  /// of `device` is in use, so that the registration outlives contexts of the program's. Calls the
-  /// driver, which may take long.
+  /// Pins it, unless it is pinned. Does nothing where the account does not allow it, the driver
+  /// does not do it, or the primary context of `device` is not in use. Through that context the
+  /// registration outlives contexts of the program's. Calls the driver, which may take long.
   void pin(int device) noexcept;
   bool is_pinned() const noexcept { return pinned_in_ != nullptr; }
 

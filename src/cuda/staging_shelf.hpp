@@ -1,4 +1,4 @@
-// The staging buffers of a worker that nobody uses now.
+// The idle staging buffers of a worker.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace ucx::detail {
 /// when they come back. REQUIRES: external synchronization.
 class staging_shelf {
  public:
-  /// Buffers are of the size of an answer's pieces or of a write's, or of less for little, or of
-  /// more where more is asked for.
+  /// Buffers are of the size of an answer's pieces or of a write's. They are smaller for little,
+  /// and larger where more is asked for.
   staging_shelf(std::size_t most_pinned, std::size_t answer_piece, std::size_t write_piece)
       : account_(std::make_shared<staging_account>(most_pinned)),
         sizes_{little, answer_piece, write_piece} {}

@@ -1,4 +1,4 @@
-// What was enqueued on a stream of the program's up to now.
+// A mark behind the work that was enqueued on a stream of the program's up to now.
 #pragma once
 
 #include <memory>

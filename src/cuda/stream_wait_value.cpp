@@ -9,7 +9,7 @@
 namespace ucx::detail {
 namespace {
 
-/// Before CUDA 11.7 it is off, unless whoever runs the machine has turned it on. REQUIRES: the
+/// Before CUDA 11.7 it is off, unless the machine's administrator has turned it on. REQUIRES: the
 /// context is current.
 bool is_allowed(const cuda_driver& driver) noexcept {
   if (!driver.wait_value_has_to_be_allowed) return true;

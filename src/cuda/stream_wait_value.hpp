@@ -1,4 +1,5 @@
-// What holds back the work that a program enqueues on a CUDA stream, until an operation has ended.
+// A gate that holds back the work that a program enqueues on a CUDA stream, until an operation has
+// ended.
 #pragma once
 
 #include <memory>

@@ -13,12 +13,13 @@ namespace {
 /// How long the thread waits for another gate before it ends.
 constexpr std::chrono::seconds longest_idle{1};
 
-/// Words begin shortly before they wrap, so that nobody finds out in a year that they do.
+/// Words begin shortly before they wrap, so that a mistake with wrapping shows at once, and not
+/// after a year.
 constexpr std::uint32_t first_value = 0xfffffff0;
 
 constexpr std::size_t bytes_of_words = stream_wait_value_pool::most * sizeof(std::uint32_t);
 
-/// Returns pages that a child of fork() shares: of others the parent would get a copy when it
+/// Returns pages that a child of fork() shares. Of other pages the parent would get a copy when it
 /// writes next, and the device would go on to look at the first.
 void* shared_pages() {
   void* const made =

@@ -19,15 +19,15 @@
 
 namespace ucx::detail {
 
-/// Those of one context: each is a gate, which is open or shut. Neither the object nor the words
-/// ever go: a stream may come to a gate long after it was opened, and their memory is the process's
-/// own, which outlives the context. A thread opens what is shut for too long; it runs while there
-/// is such, so that a gate needs nobody else to be opened in the end.
+/// The words of one context: each is a gate, which is open or shut. Neither the object nor the
+/// words ever go, because a stream may come to a gate long after it was opened. The words' memory
+/// is the process's, and outlives the context. A thread opens gates that are shut for too long. It
+/// runs while there are shut ones, so that every gate is opened in the end.
 /// Threads: sharing one object is safe. No call of the driver's is made under the lock of opening.
 class stream_wait_value_pool {
  public:
-  /// How many may be shut at a time: what is registered is so much, once, and no more while streams
-  /// are held, because the driver may wait for them then.
+  /// How many may be shut at a time. Words for so many are registered once, and no more while
+  /// streams are held, because the driver may wait for them then.
   static constexpr std::size_t most = 1024;
 
   /// Returns the one of the process for `context`. Throws std::bad_alloc.
@@ -35,7 +35,7 @@ class stream_wait_value_pool {
   stream_wait_value_pool(const stream_wait_value_pool&) = delete;
   stream_wait_value_pool& operator=(const stream_wait_value_pool&) = delete;
 
-  /// What a stream waits for.
+  /// The word that a stream waits for, and the value that the word has to reach.
   struct gate {
     std::uint32_t number = 0;
     std::uint32_t value = 0;
@@ -43,10 +43,10 @@ class stream_wait_value_pool {
   /// Shuts one that is open, until `until` at most; nothing where all are shut, or there is no
   /// thread to be had.
   std::optional<gate> shut(clock::time_point until) noexcept;
-  /// Opens one, if it is shut, for the next who wants it. In a child that was forked does nothing:
-  /// the word is the parent's.
+  /// Opens one, if it is shut, for the next use. In a child that was forked does nothing: the word
+  /// is the parent's.
   void open(const gate& shut) noexcept;
-  /// Returns whether it is still shut; then nobody but `open` opens it any more.
+  /// Returns whether it is still shut; then `open` alone opens it.
   bool claim(const gate& shut) noexcept;
 
   /// Finds out where the device sees a gate's word; returns what the driver said, and of which

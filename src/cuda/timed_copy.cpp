@@ -14,13 +14,13 @@ namespace {
 
 constexpr std::size_t longest_part = std::size_t{1} << 20U;
 
-/// Through memory of its own.
+/// A copy through a buffer that it owns.
 class timed_copy final : public waited_copy {
  public:
   explicit timed_copy(std::size_t size)
       : bytes_(std::make_unique_for_overwrite<std::byte[]>(size)) {}
 
-  /// What the driver copies to or from on the host's side.
+  /// Returns that buffer, which the driver copies to or from.
   std::byte* bytes() const noexcept { return bytes_.get(); }
 
   std::error_code begin(device_copier& by, const std::shared_ptr<device_copy>& self,
@@ -93,7 +93,7 @@ class piecewise_copy {
 std::error_code copy_to_device(device_copier& by, void* device, std::span<const std::byte> from,
                                const copy_terms& terms) noexcept {
   try {
-    // Nobody writes to it: the direction says so.
+    // It is not written to: the direction says so.
     const std::span host(const_cast<std::byte*>(from.data()), from.size());
     return piecewise_copy(by, true, terms).run(static_cast<std::byte*>(device), host);
   } catch (const std::bad_alloc&) {

@@ -18,9 +18,9 @@ struct copy_terms {
   std::shared_ptr<const void> keeps = nullptr;         ///< Until the driver has let go.
 };
 
-// The driver gets memory of ours in place of the host's: so that is the caller's again whatever
-// these return, though a device hangs. Memory of devices may still change after timed_out. Errors
-// of each: timed_out, io_error, no_memory, closed, busy.
+// The driver gets a buffer of the library in place of the host's memory. So that is the caller's
+// again whatever these return, though a device hangs. Memory of devices may still change after
+// timed_out. Errors of each: timed_out, io_error, no_memory, closed, busy.
 std::error_code copy_to_device(device_copier& by, void* device, std::span<const std::byte> from,
                                const copy_terms& terms) noexcept;
 std::error_code copy_from_device(device_copier& by, std::span<std::byte> into, const void* device,

@@ -11,7 +11,7 @@
 namespace ucx::detail {
 namespace {
 
-/// What takes longer is not worth the processor.
+/// Looking for longer is not worth the processor.
 constexpr std::chrono::microseconds longest_look{100};
 
 }  // namespace
@@ -42,7 +42,8 @@ bool waited_copy::ends_soon() noexcept {
   return false;
 }
 
-/// Whoever waits says so before it looks for the last time, and this looks for that behind the end.
+/// A thread that waits sets `sleeps_` before it looks at `done_` for the last time. This sets
+/// `done_` before it looks at `sleeps_`. So no wake-up is lost.
 void waited_copy::done() noexcept {
   keeps_.reset();  // before anybody hears of it, who may want it gone
   done_.store(true, std::memory_order_seq_cst);

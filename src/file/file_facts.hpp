@@ -1,4 +1,4 @@
-// What the system says of a file or directory.
+// The system's facts of a file or directory.
 #pragma once
 
 #include <sys/stat.h>
@@ -25,19 +25,20 @@ file_facts facts_from(const struct ::stat& about) noexcept;
 void tell(entry& described, const file_facts& facts) noexcept;
 
 /// Returns whether nothing happened to the file since `before` but that it lost a name, because it
-/// was removed or replaced: the content is the same, although its generation is another.
+/// was removed or replaced. Then the content is the same, although its generation is another.
 bool has_only_lost_names(const file_facts& now, const file_facts& before) noexcept;
 
-/// Returns what the kernel knows of an open file, which over a network may be a few seconds old:
-/// nobody waits. Nothing where it knows nothing.
+/// Returns what the kernel knows of an open file, without waiting. Over a network that may be a few
+/// seconds old. Nothing where the kernel knows nothing.
 std::optional<file_facts> known_facts(int descriptor) noexcept;
-/// The same as it is by now, also where another machine writes to it: for as long as the file
-/// system takes. Nothing where it can not tell.
+/// Returns what an open file is by now, also where another machine writes to it. Takes as long as
+/// the file system does. Nothing where that can not tell.
 std::optional<file_facts> fresh_facts(int descriptor) noexcept;
 
-/// Returns a number that stays with the file of an open descriptor, whatever is written to it, and
-/// that no other file has, one of the same name or a later one in the same place of the disk
-/// included; 0 where nobody can tell. Asks what the kernel knows: nobody waits for a disk.
+/// Returns a number that stays with the file of an open descriptor, whatever is written to it; 0
+/// where the system does not tell. Another file under the same name has another number. So has a
+/// later file in the same place of the disk, if the file system tells when it was made. Asks what
+/// the kernel knows, and waits for no disk.
 std::uint64_t file_identity(int descriptor) noexcept;
 
 }  // namespace ucx::detail

@@ -26,7 +26,7 @@ class file_hasher::question {
         then_(std::move(then)) {}
 
   std::uint64_t left() const noexcept { return left_; }
-  /// Hashes what one turn allows; returns nothing where nobody wants that any more.
+  /// Hashes what one turn allows; returns nothing where the question was withdrawn.
   std::optional<std::error_code> hash_some();
   void withdraw() noexcept {
     const std::lock_guard guard(mutex_);

@@ -16,8 +16,8 @@
 
 namespace ucx::detail {
 
-/// Reads on a thread of its own, which begins with the first question. It does a little of each in
-/// turn, so that nobody waits for another one's large file. Safe from any thread.
+/// Reads on a separate thread, which begins with the first question. It does a little of each in
+/// turn, so that no question waits for another one's large file. Safe from any thread.
 class file_hasher {
  public:
   /// Bytes of a turn.
@@ -27,7 +27,7 @@ class file_hasher {
 
   /// Errors: those of file_source::read; no_memory.
   using hashed = std::function<void(std::error_code, std::vector<content_digest>)>;
-  /// One that was asked; it is destroyed when it has left the queue, and nobody else holds it.
+  /// One that was asked; it is destroyed when it has left the queue, and no other owner is left.
   class question;
   using asked = std::shared_ptr<question>;
 
@@ -42,7 +42,7 @@ class file_hasher {
   /// REQUIRES: `length` and `chunk` are not 0.
   asked start(std::shared_ptr<file_source> file, std::uint64_t offset, std::uint64_t length,
               std::uint64_t chunk, hashed then);
-  /// Ends a question, which is not answered then, and lets go of its file: at once, unless that is
+  /// Ends a question, which is not answered then, and lets go of the file: at once, unless that is
   /// being read. Safe from where answers are delivered only.
   static void withdraw(question& unwanted) noexcept;
 

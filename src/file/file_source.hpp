@@ -40,8 +40,8 @@ class file_source {
   virtual int descriptor() const noexcept { return -1; }
 };
 
-/// A regular file of the system. Its bytes are copied out by system calls and never mapped: who
-/// reads a mapping of a file that somebody else cuts off gets a signal instead of an error.
+/// A regular file of the system. Its bytes are copied out by system calls and never mapped. A
+/// process that reads a mapping of a truncated file gets a signal instead of an error.
 class open_file final : public file_source {
  public:
   /// Opens the file for reading. Errors: no_such_name, permission_denied, not_supported (it is not

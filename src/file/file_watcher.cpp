@@ -128,7 +128,7 @@ class file_watcher::watch {
     return !gone.empty();
   }
 
-  /// Returns nobody, where it was forgotten.
+  /// Returns null where it was forgotten.
   std::shared_ptr<file_source> file_of(std::uint64_t number) {
     const std::lock_guard guard(mutex_);
     const auto found = files_.find(number);
@@ -146,7 +146,7 @@ class file_watcher::watch {
       ++users_[watched];
       return watched;
     } catch (const std::bad_alloc&) {
-      ::inotify_rm_watch(notices_.get(), watched);  // nobody else has it
+      ::inotify_rm_watch(notices_.get(), watched);  // no other wait uses it
       return -1;
     }
   }
@@ -168,7 +168,7 @@ class file_watcher::watch {
     }
   }
 
-  /// Returns whether nobody waits for it any more.
+  /// Returns whether nothing waits for it any more.
   bool look_at(std::uint64_t number, wait& wanted) {
     const std::shared_ptr<file_source> file = file_of(number);
     if (!file) return true;
@@ -222,7 +222,7 @@ class file_watcher::watch {
     }
   }
 
-  /// The file was written to; -1: nobody knows which.
+  /// The file was written to; -1: it is not known which.
   void note(int watched) noexcept {
     for (auto& [number, each] : waits_) {
       if (watched < 0 || each.watched == watched) each.next_look = {};

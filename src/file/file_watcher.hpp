@@ -16,16 +16,17 @@
 
 namespace ucx::detail {
 
-/// Looks at files on a thread of its own, which begins with the first that is to be looked at: when
-/// the system says that one was written to (inotify: at once, whoever it was), and now and then,
-/// because it does not say so of everybody. Safe from any thread.
+/// Looks at files on a separate thread, which begins with the first that is to be looked at. It
+/// looks at once when the system says that a file was written to (inotify). It also looks now and
+/// then, because the system does not tell of all writers. Safe from any thread.
 class file_watcher {
  public:
   /// Is told what the file is. Errors: io_error; timed_out never: a wait that is over is an answer.
   using seen = std::function<void(std::error_code, file_facts)>;
 
-  /// How often a file is looked at that the system says nothing of: one that it can not watch, and
-  /// one that it does, but that another machine may write to.
+  /// How often a file is looked at that the system says nothing of. The first is for files that the
+  /// system can not watch, the second for those that it watches, because another machine may write
+  /// to them.
   static constexpr std::chrono::milliseconds unwatched_period{50};
   static constexpr std::chrono::milliseconds watched_period{1000};
 
@@ -42,12 +43,12 @@ class file_watcher {
   /// to be had, or any more.
   std::uint64_t look(std::shared_ptr<file_source> file, std::uint64_t known,
                      std::chrono::nanoseconds wait, seen then);
-  /// Lets go of a file that nobody waits for any more: it is closed by then, unless it is just
+  /// Lets go of a file that nothing waits for any more: it is closed by then, unless it is just
   /// being looked at.
   void forget(std::uint64_t number) noexcept;
 
-  /// Ends the thread; one that a disk keeps is left behind at `until`, and delivers nothing. Nobody
-  /// looks at anything from then on.
+  /// Ends the thread; one that a disk keeps is left behind at `until`, and delivers nothing. No
+  /// file is looked at from then on.
   void stop(std::chrono::steady_clock::time_point until) noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// Reads of files that may have to wait for a disk, where they keep nobody else waiting.
+// Reads of files that may have to wait for a disk, where they delay no other work.
 #pragma once
 
 #include <atomic>
@@ -23,19 +23,18 @@ namespace ucx::detail {
 class file_answer;
 class file_service;
 
-/// One such read. File and buffer are its own, so that whoever asked for it may be gone before it
-/// ends.
+/// One such read. It owns file and buffer, so that the caller may be gone before it ends.
 struct slow_read final : inbox_task {
   std::shared_ptr<file_source> file;
   std::uint64_t offset = 0;
   staging_buffer buffer;
-  std::span<std::byte> into;  ///< What is missing of `buffer`.
+  std::span<std::byte> into;  ///< The part of `buffer` that is missing.
   std::error_code error;
   std::atomic<bool> unwanted{false};  ///< It need not happen any more.
 
   // Under the worker's lock.
   file_service* service = nullptr;
-  file_answer* answer = nullptr;  ///< Who waits for it; nobody, once it is unwanted.
+  file_answer* answer = nullptr;  ///< It waits for this read; null, once the read is unwanted.
   std::size_t slot = 0;           ///< Where the answer keeps it.
   void run(worker_core& by) override;
 };
@@ -60,8 +59,8 @@ class reading_thread final : public slow_reader {
  public:
   /// `done` is called on the thread. Errors: std::system_error when there is no thread to be had.
   explicit reading_thread(handler done);
-  /// Forgets what was not begun, and waits for the read that runs, but not for ever: one that hangs
-  /// is left behind, and `done` will not be called for it.
+  /// Forgets the reads that were not begun, and waits for the one that runs, but not for ever. One
+  /// that hangs is left behind, and `done` will not be called for it.
   ~reading_thread() override;
 
   void start(std::shared_ptr<slow_read> read) override;

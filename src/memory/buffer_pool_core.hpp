@@ -13,7 +13,7 @@
 
 namespace ucx::detail {
 
-/// Lives as long as its pool or one of its buffers that is out. Threads: sharing one object is
+/// Lives as long as its pool, or a buffer of the pool that is out. Threads: sharing one object is
 /// safe.
 class buffer_pool_core final : public buffer_home,
                                public std::enable_shared_from_this<buffer_pool_core> {

@@ -1,4 +1,4 @@
-// Who waits for a buffer of a pool.
+// An object that waits for a buffer of a pool.
 #pragma once
 
 #include <cstddef>

@@ -56,10 +56,10 @@ memory_pool_core::block memory_pool_core::take_idle(std::size_t size) noexcept {
   return found != idle_.end() ? idle_.extract(found) : block();
 }
 
-/// Gives up what others of its sizes would use again, rather than fail.
+/// Gives up idle blocks that others would use again, rather than fail.
 memory_pool_core::block memory_pool_core::take_new(std::size_t size) {
   if (size > bound_ - held_bytes_) release_idle();
-  // What may fail for want of the host's memory, before a block is there to be lost.
+  // This may fail for want of the host's memory, so it comes before a block is there to be lost.
   shelf entry{{size, nullptr}};
   void*& begin = entry.begin()->second;
   begin = source_->allocate(size);

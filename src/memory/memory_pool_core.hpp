@@ -32,8 +32,8 @@ class memory_pool_core {
   void release_unused() noexcept;
 
  private:
-  /// Where blocks begin, by size. A block's entry goes with it to its user and back, so that giving
-  /// back needs no memory, and nothing is remembered of what the source has back.
+  /// Where blocks begin, by size. A block's entry goes with it to its user and back. So giving back
+  /// needs no memory, and nothing is remembered of blocks that the source has back.
   using shelf = std::multimap<std::size_t, void*>;
   using block = shelf::node_type;
 

@@ -46,8 +46,8 @@ std::optional<number_range> take_range(std::string_view& rest) noexcept {
 
 bool is_digit(char letter) noexcept { return letter >= '0' && letter <= '9'; }
 
-/// Compares two names; a range in `asked` stands for each of its numbers, written without zeros in
-/// front.
+/// Compares two names. A range in `asked` stands for each number in it, written without leading
+/// zeros.
 bool is_spelled(std::string_view asked, std::string_view listed) noexcept {
   while (!asked.empty()) {
     if (const std::optional<number_range> range = take_range(asked)) {

@@ -15,7 +15,7 @@ struct device_name {
 device_name parse_device_name(std::string_view text) noexcept;
 
 /// Returns whether `asked`, one word of a list of devices, stands for the device that UCX lists as
-/// `listed`: its whole name, its name without the port (UCX 1.21), a range of numbers
+/// `listed`. A word is a whole name, a name without the port (UCX 1.21), a range of numbers
 /// ("mlx5_[0-3]:1", UCX 1.22), or "all". Names are compared whole: "mlx5_1" is not "mlx5_10:1".
 bool names_device(std::string_view asked, std::string_view listed) noexcept;
 

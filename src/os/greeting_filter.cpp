@@ -32,16 +32,16 @@ constexpr std::uint32_t payload = 0;
 constexpr std::uint32_t high_byte = 1;
 constexpr std::uint32_t header_end = 2;  // of TCP's header
 
-// What follows UCX's header: a number of eight bytes, then a version and flags, in the first
-// version one that says what kind of address comes and the number of a device, and the address. UCX
-// ends the process at an address of a version that it does not know.
+// Behind UCX's header come a number of eight bytes, and a byte with version and flags. In the first
+// version two bytes follow: the kind of the address, and the number of a device. The address comes
+// last. UCX ends the process at an address of a version that it does not know.
 constexpr std::uint32_t version_place = header_size + 8;
 constexpr std::uint32_t version_shift = 5;
 constexpr std::uint32_t kind_place = version_place + 1;
 constexpr std::uint32_t kind_of_listeners = 2;
 constexpr std::uint32_t first_address = version_place + 3;
 constexpr std::uint32_t second_address = version_place + 1;
-constexpr std::uint32_t address_version_bits = 0x0f;  // of its first byte
+constexpr std::uint32_t address_version_bits = 0x0f;  // of the address's first byte
 constexpr std::uint32_t newest_address = 1;           // UCX's name for it is v2
 
 // Loads are big-endian; the length in UCX's header is as its host has it, little-endian.

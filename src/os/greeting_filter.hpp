@@ -1,5 +1,5 @@
-// What the system lets through to UCX at a port where connections begin: what can be UCX's
-// greeting.
+// The filter of the system at a port where connections begin. It lets through to UCX what can be
+// UCX's greeting.
 #pragma once
 
 #include <cstddef>
@@ -24,9 +24,9 @@ inline constexpr std::size_t least_full_segment = 500;
 /// Returns the filter: classic BPF, for what begins with a TCP header.
 std::span<const ::sock_filter> program() noexcept;
 
-/// Has the system look at each segment that comes for `listening`, and for what it lets in from now
-/// on, before TCP does: what is dropped there was never received. The filter has no memory, and
-/// judges each segment as if it were a connection's first. So the rest of a greeting that needs
+/// Has the system filter each segment for `listening`, and for connections that it lets in from now
+/// on. The filter comes before TCP: a dropped segment was never received. The filter has no memory,
+/// and judges each segment as if it were a connection's first. So the rest of a greeting that needs
 /// several is dropped, and comes again, until `detach()`. Returns false where the system can not.
 bool attach(int listening) noexcept;
 

@@ -35,9 +35,9 @@ aligned_memory allocate_zeroed(std::size_t size);
 /// `errno`, where that fails.
 void* map_aligned(std::size_t size, int protection, int file) noexcept;
 
-/// Returns how many bytes of the mappings of a process ("self", or its number) that [address,
-/// address + size) touches are in huge pages, `size` at most; nothing where the system does not
-/// tell.
+/// Returns how many bytes are in huge pages, of the mappings of a process ("self", or its number)
+/// that [address, address + size) touches. Returns `size` at most; nothing where the system does
+/// not tell.
 std::optional<std::uint64_t> huge_bytes(const std::string& process, std::uint64_t address,
                                         std::uint64_t size);
 

@@ -17,7 +17,7 @@
 namespace ucx::detail {
 namespace {
 
-/// An address of IPv4 may have a label of its own, "eth0:backup", which the system shows as its
+/// An address of IPv4 may have its own label, "eth0:backup", which the system shows as its
 /// interface's name.
 std::string interface_of_label(std::string_view label) {
   return std::string(label.substr(0, label.find(':')));

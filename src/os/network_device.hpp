@@ -8,7 +8,7 @@
 
 namespace ucx::detail {
 
-/// What a context may use of the machine's network devices where its user named none, and why.
+/// The network devices that a context may use where its user named none, and why these.
 struct device_limit {
   std::vector<std::string> devices = {};  ///< Nothing: there is no limit.
   std::string why = {};
@@ -20,7 +20,7 @@ struct device_limit {
 device_limit devices_of(const socket_address& local);
 
 /// Returns whether an interface of this machine shows the address. UCX finds no way from others,
-/// such as 127.0.0.5, and tells nobody.
+/// such as 127.0.0.5, and reports no error.
 bool is_shown_by_interface(const socket_address& local);
 
 /// Returns the address of this machine that the way to `peer` begins at, with any port; an empty

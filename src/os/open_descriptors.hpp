@@ -58,7 +58,7 @@ struct descriptor_count {
   std::size_t left() const noexcept { return limit > open ? limit - open : 0; }
 };
 
-/// Who has more than these left has plenty: of those it is not told how many exactly.
+/// Where more than these are left, the open ones are not counted exactly.
 inline constexpr std::size_t most_counted = 65'536;
 
 /// Returns how many the process may have, and has, or more where `most_counted` are left all the
@@ -66,7 +66,7 @@ inline constexpr std::size_t most_counted = 65'536;
 descriptor_count count_descriptors() noexcept;
 /// Returns how large the system's table of them is, and no higher one is open; 0: not known.
 std::size_t size_of_table() noexcept;
-/// Counts where the system does not, as before Linux 6.2; `size` is that of its table.
+/// Counts where the system does not, as before Linux 6.2; `size` is its table's.
 descriptor_count count_by_asking(std::size_t limit, std::size_t size) noexcept;
 
 }  // namespace ucx::detail

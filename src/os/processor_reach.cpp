@@ -15,8 +15,8 @@ namespace {
 constexpr std::uintptr_t set_size = 8;      // of the system's set of signals
 constexpr std::uintptr_t page_size = 4096;  // or more
 
-/// Pages that the calling thread has found in reach since the coarse clock ticked last, which it
-/// does every few milliseconds: a call is a third of a microsecond on some machines, and small
+/// Pages that the calling thread has found in reach since the last tick of the coarse clock, which
+/// ticks every few milliseconds. A call takes a third of a microsecond on some machines, and small
 /// messages come from the same pages.
 class seen_pages {
  public:

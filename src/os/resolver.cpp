@@ -18,8 +18,8 @@ namespace {
 
 constexpr int most_threads = 64;
 
-/// The threads belong to the process, not to any object: nothing ends a thread inside of the
-/// resolver, so they are counted where they outlive who asked.
+/// The threads belong to the process, not to any object, because nothing ends a thread inside the
+/// system's resolver. They are counted, as they may outlive their lookups.
 constinit std::atomic<int> threads{0};
 
 /// One of them, from before it is asked for until it has ended, or could not be had.
@@ -41,7 +41,8 @@ class counted_thread {
   bool counts_;
 };
 
-/// Nobody could catch what is thrown on the resolver's thread.
+/// Tells of a lack of memory by its result: an exception on the resolver's thread would end the
+/// process.
 resolution ask(lookup::resolver system, const std::string& host, std::uint16_t port) noexcept {
   try {
     return system(host, port);
@@ -55,7 +56,7 @@ resolution ask(lookup::resolver system, const std::string& host, std::uint16_t p
 struct lookup::state {
   mutable std::mutex mutex;
   mutable std::condition_variable changed;
-  std::function<void()> on_done;  // empty when nobody waits any more
+  std::function<void()> on_done;  // empty once the lookup is gone
   bool done = false;
   resolution found;
 

@@ -15,7 +15,7 @@
 
 namespace ucx::detail {
 
-/// What a name came to.
+/// The outcome of a lookup.
 struct resolution {
   std::vector<socket_address> addresses = {};
   std::error_code failure = {};
@@ -25,16 +25,16 @@ struct resolution {
 /// Asks the system's resolver, and waits for it as long as it takes.
 resolution ask_resolver(const std::string& host, std::uint16_t port);
 
-/// One name, looked up on a thread of its own. A lookup that is given up leaves the thread to
-/// itself: it ends when the resolver does, and touches nothing of ours any more. There are 64 such
-/// threads at most; then a lookup ends with `busy`.
+/// One name, looked up on a separate thread. A lookup that is given up leaves that thread alone: it
+/// ends when the system's resolver returns, and does not call `on_done`. There are 64 such threads
+/// at most; then a lookup ends with `busy`.
 class lookup {
  public:
   using resolver = resolution (*)(const std::string& host, std::uint16_t port);
 
   /// `on_done` is called on that thread, or before this returns where nothing has to be looked up;
-  /// not any more when the lookup is gone. REQUIRES: it throws nothing: nobody could catch it.
-  /// Where there is no memory for a thread this throws std::bad_alloc.
+  /// not any more when the lookup is gone. REQUIRES: it throws nothing. Where there is no memory
+  /// for a thread this throws std::bad_alloc.
   lookup(std::string_view host, std::uint16_t port, std::function<void()> on_done,
          resolver system = &ask_resolver);
   ~lookup();

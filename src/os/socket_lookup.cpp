@@ -117,11 +117,11 @@ std::uint64_t socket_lookup::answer(std::uint16_t peer_port) noexcept {
     if (got < 0) return 0;
     length = static_cast<std::size_t>(got);
     if (!take(message, length, 0, head)) return 0;
-  } while (head.nlmsg_seq != questions_);  // one that nobody has read
+  } while (head.nlmsg_seq != questions_);  // an earlier answer, left unread
   ::inet_diag_msg told = {};
   if (head.nlmsg_type != SOCK_DIAG_BY_FAMILY) return 0;  // an error: mostly, that there is none
   if (!take(message, length, sizeof head, told)) return 0;
-  // Where there is no such connection the one is told of who would take it: the listener.
+  // Without such a connection the system tells of the socket that would take it: the listener.
   if (told.id.idiag_dport != peer_port || !is_connected(told.idiag_state)) return 0;
   received_ = received_of(message, length);
   return std::uint64_t{told.id.idiag_cookie[1]} << 32U | told.id.idiag_cookie[0];

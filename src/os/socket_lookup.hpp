@@ -19,8 +19,8 @@ class socket_lookup {
   /// Of a system that tells nothing.
   static socket_lookup of_nothing() noexcept { return socket_lookup(owned_descriptor()); }
 
-  /// Returns the number (SO_COOKIE) of the socket at `local` that is connected to `peer`; 0 where
-  /// none is found: it may be gone, or bound to a device, or the system does not tell.
+  /// Returns the number (SO_COOKIE) of the socket at `local` that is connected to `peer`. Returns 0
+  /// where none is found: it may be gone, or bound to a device, or the system does not tell.
   std::uint64_t find(const socket_address& local, const socket_address& peer) noexcept;
   /// Returns how many bytes have come to the one that was found last; 0 where that is not told.
   std::uint64_t received() const noexcept { return received_; }

@@ -21,7 +21,7 @@ socket_address name_of(int descriptor, asks_name ask) noexcept {
   return socket_address::from_native(reinterpret_cast<const ::sockaddr*>(&found), size, ignored);
 }
 
-/// What an older system does not tell is 0.
+/// Fields that an older system does not tell are 0.
 ::tcp_info facts_of(int descriptor) noexcept {
   ::tcp_info known = {};
   ::socklen_t size = sizeof known;

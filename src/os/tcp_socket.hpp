@@ -1,4 +1,4 @@
-// What the system says of a TCP socket, by its descriptor.
+// Facts of a TCP socket, which the system tells by descriptor.
 #pragma once
 
 #include <fcntl.h>
@@ -23,9 +23,9 @@ bool is_listening(int descriptor) noexcept;
 /// Returns the number of a socket, which no other one gets; 0 if that can not be had.
 std::uint64_t number(int descriptor) noexcept;
 /// Calls `take(descriptor)` where the descriptor is of the socket of that number: it is UCX's, and
-/// may be another file's at any moment. So `take` gets one of its own, unless there is none left.
-/// What is no socket is left alone: closing a second descriptor of a file ends the process's locks
-/// on it. Returns whether it was called.
+/// may be another file's at any moment. So `take` gets a duplicate, unless no descriptor is left. A
+/// file that is no socket is not duplicated, because closing a duplicate would end the process's
+/// locks on it. Returns whether `take` was called.
 template <class Take>
 bool with_socket(int descriptor, std::uint64_t which, Take&& take) {
   if (which == 0 || number(descriptor) != which) return false;
@@ -42,9 +42,9 @@ bool was_connected(int descriptor) noexcept;
 /// connection.
 std::optional<std::uint64_t> received(int descriptor) noexcept;
 
-/// Has the system leave unanswered who comes from now on; where it can not, they are let in.
+/// Has the system leave connections unanswered from now on; where it can not, they are let in.
 void refuse(int listening) noexcept;
-/// Who has said nothing is let in after so many seconds, and not before.
+/// Lets in a peer that has said nothing after so many seconds, and not before.
 void let_in_who_speaks(int listening, int seconds) noexcept;
 
 }  // namespace ucx::detail::tcp_socket

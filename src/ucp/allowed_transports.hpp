@@ -14,14 +14,14 @@ namespace ucx::detail {
 struct withheld_transport {
   std::string name;
   std::string why;
-  bool expected;  ///< Nobody named it: it is one of a group, or of all.
+  bool expected;  ///< It was not named itself, but is one of a group, or of all.
 };
 
 class allowed_transports {
  public:
   enum class asked_by { context_options, list };
 
-  /// What UCX chooses among where nobody asks.
+  /// The transports that UCX chooses among where none are asked for.
   explicit allowed_transports(version_number version);
   /// Of a value of TLS.
   allowed_transports(const std::string& asked, asked_by whom, version_number version);

@@ -1,4 +1,4 @@
-// What a context's options set of UCX's configuration, beside what its environment does.
+// The settings of UCX's configuration that a context's options make, beside the environment's.
 #pragma once
 
 #include <string>

@@ -237,7 +237,7 @@ result<void> builder::apply_one(const configuration_setting& wanted, bool ours) 
   }
   if (applied) return {};
   const bool unknown = refusal == UCS_ERR_INVALID_PARAM || refusal == UCS_ERR_NO_ELEM;
-  // A default of ours for a transport that this UCX was built without is no loss.
+  // The library's default for a transport that this UCX was built without is no loss.
   if (ours && unknown) return {};
   return refused_configuration(
       ucx() + " refuses the configuration " + wanted.key + "=" + wanted.value +
@@ -245,8 +245,8 @@ result<void> builder::apply_one(const configuration_setting& wanted, bool ours) 
       unknown ? make_error_code(errc::bad_configuration) : make_error(refusal));
 }
 
-/// Process-wide in UCX, whose threads read it from the first worker on: it is written by the first
-/// context that wants it, before that goes on, and by no other.
+/// UCX has one value for the process, which its threads read from the first worker on. So the first
+/// context that wants it writes it, before that goes on, and no other.
 result<void> builder::apply_once(const configuration_setting& ours) {
   static std::mutex mutex;
   static const ucp_api* decided = nullptr;

@@ -1,4 +1,4 @@
-// What a context's options come to as UCX's configuration, checked before UCX sees any of it.
+// A context's options as UCX's configuration, checked before UCX sees any of it.
 #pragma once
 
 #include <cstddef>

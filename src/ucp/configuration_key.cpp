@@ -10,13 +10,13 @@ namespace {
 using form = value_rule::form;
 using arity = value_rule::arity;
 
-/// What stands in front of a key: since 1.17, and before.
+/// The prefix of a key: since UCX 1.17, and before.
 struct prefix {
   std::string_view now;
   std::string_view before;
 };
 
-// One list for each layer of UCX's transports that has keys of its own.
+// One list for each layer of UCX's transports that has separate keys.
 constexpr prefix process[]{{"", ""}};
 constexpr prefix hooks[]{{"MEM_", "MEM_"}};
 constexpr prefix tcp[]{{"TCP_", ""}};
@@ -306,7 +306,7 @@ bool at_least(version_number version, unsigned minor) noexcept {
   return version.major > 1 || version.minor >= minor;
 }
 
-/// The spellings of `key` under one row of the table; empty where it is none of its keys.
+/// Returns the spellings of `key` under one row of the table; empty where the row has no such key.
 std::vector<std::string> spellings_of(std::string_view key, const row& under, bool with_transport) {
   std::vector<std::string> found;
   std::string_view stems = under.stems;

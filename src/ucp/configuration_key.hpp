@@ -1,5 +1,4 @@
-// The keys of UCX's configuration that UCX does not list: those of its transports and of the
-// process.
+// The keys of UCX's configuration that UCX does not list: those of transports and of the process.
 #pragma once
 
 #include <string>
@@ -21,14 +20,14 @@ struct configuration_key {
   };
   standing where = standing::unknown;
   value_rule rule = value_rule(value_rule::form::anything);
-  /// What `ucp_config_modify` calls it. Several where the key was given without its transport, and
-  /// this version of UCX wants one for each.
+  /// The names that `ucp_config_modify` takes. There are several where the key was given without
+  /// its transport, and this version of UCX wants one for each.
   std::vector<std::string> spellings = {};
 };
 
-/// Looks `key` up for UCX `version`, in the spelling of any version: with its transport in front,
-/// as environment variables have it ("TCP_TX_SEG_SIZE"), or as UCX before 1.17 wants it
-/// ("TX_SEG_SIZE"), where it is then set for every transport that has such a key.
+/// Looks `key` up for UCX `version`, in the spelling of any version. Environment variables have the
+/// transport in front ("TCP_TX_SEG_SIZE"). UCX before 1.17 wants no transport ("TX_SEG_SIZE"): the
+/// value is then set for every transport that has such a key.
 configuration_key find_configuration_key(std::string_view key, version_number version);
 
 /// Returns every key that `find_configuration_key` knows, with its transport in front.

@@ -1,4 +1,4 @@
-// What UCX prints about its own configuration, read back.
+// UCX's listing of a configuration, read back.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What UCX says of one of its contexts, as text and taken apart.
+// UCX's description of a context, as text and taken apart.
 #pragma once
 
 #include <string>

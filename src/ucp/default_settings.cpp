@@ -115,24 +115,24 @@ void default_settings::reuse_ports() {
   }
 }
 
-/// A zero-copy send that has begun ends the process when its peer is gone: uct_tcp_ep_sendv
-/// completes it twice (1.13.1 to 1.22), and an assertion of UCX's notices. Where RDMA is there, its
+/// A zero-copy send that has begun ends the process when its peer is gone. `uct_tcp_ep_sendv`
+/// completes it twice (1.13.1 to 1.22), and an assertion of UCX notices. Where RDMA is there, its
 /// zero-copy transfers are worth more.
 void default_settings::copy_what_is_sent() {
   if (allows("tcp") && !may_use_rdma() && !is_told("ZCOPY_THRESH")) set("ZCOPY_THRESH", "inf");
 }
 
-/// By RDMA's connection manager, UCX's first choice, nobody answers where the peer has no RDMA, and
-/// UCX tries TCP's only when that has failed, which takes longer than anybody waits. Which lanes a
-/// connection has is another matter: by TCP's, too, they are RDMA's where both sides have it.
+/// UCX's first choice is RDMA's connection manager, by which a peer without RDMA does not answer.
+/// UCX tries TCP's only when that has failed, which takes longer than any caller waits. The lanes
+/// of a connection do not depend on this: by TCP's, too, they are RDMA's where both sides have it.
 void default_settings::connect_by_tcp_first() {
   constexpr const char* managers = "SOCKADDR_TLS_PRIORITY";
   if (allows("tcp") && may_use_rdma() && !is_told(managers)) set(managers, "tcp,rdmacm");
 }
 
-/// Else UCX connects by a call that blocks who drives progress, and where the peer resets the
-/// connection before UCX's first word, frees a lane that it goes on using (uct_tcp_ep_connect
-/// counts it as its own only afterwards; 1.22).
+/// Else UCX connects by a call that blocks the thread that drives progress. Where the peer resets
+/// the connection before UCX's first word, UCX also frees a lane that it goes on using.
+/// `uct_tcp_ep_connect` counts the lane as its own only afterwards (1.22).
 void default_settings::connect_without_blocking() {
   constexpr const char* key = "TCP_CONN_NB";
   const std::string spelling = find_configuration_key(key, version_).spellings.front();
@@ -152,19 +152,19 @@ void default_settings::let_in_many() {
   all_.back().of_process = true;
 }
 
-/// Addresses of version 1, UCX's default, say nothing of segments: a peer that has longer ones
-/// sends them, and UCX writes what it receives behind its buffer (uct_tcp_ep_progress_am_rx, 1.22),
-/// or ends the process by an assertion (1.13.1). Where RDMA is there, its lanes are chosen by what
-/// version 1 says, which is more exact.
+/// Addresses of version 1, UCX's default, say nothing of segments. A peer with longer ones sends
+/// them, and UCX writes behind its buffer (uct_tcp_ep_progress_am_rx, 1.22), or ends the process by
+/// an assertion (1.13.1). Where RDMA is there, its lanes are chosen by what version 1 says, which
+/// is more exact.
 void default_settings::tell_segments() {
   constexpr const char* key = "ADDRESS_VERSION";
   if (!allows("tcp") || may_use_rdma() || segment_size_ > largest_told_segment) return;
   if (!is_told(key)) set(key, "v2");
 }
 
-/// Of what UCX does where `/dev/shm` is small: it looks for room when a context is made, takes it
-/// when a worker is made, and where another process took it meanwhile, it falls back on private
-/// memory and reads through a null pointer (uct_mm_iface_recv_desc_init, 1.14 to 1.22).
+/// UCX may find `/dev/shm` too small. It looks for space when it makes a context, and takes it when
+/// it makes a worker. Where another process took it meanwhile, UCX falls back on private memory and
+/// reads through a null pointer (uct_mm_iface_recv_desc_init, 1.14 to 1.22).
 void default_settings::choose_shared_memory() {
   if (version_ < version_number{1, 14}) return;
   // Where the choice is UCX's, posix is left out in time.

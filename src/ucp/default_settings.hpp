@@ -1,4 +1,4 @@
-// What is set for UCX where neither options nor environment say otherwise.
+// The settings for UCX where neither options nor environment say otherwise.
 #pragma once
 
 #include <cstddef>

@@ -105,7 +105,7 @@ result<void> device_choice::check_names(const std::vector<std::string>& resource
                      "): UCX has none of them with the transports that are allowed" + present()};
 }
 
-/// Who names devices in the environment expects that UCX takes these, and no others.
+/// A user who names devices in the environment expects that UCX takes these, and no others.
 void device_choice::look_at_environment() {
   if (replaced_.empty()) return;
   const std::vector<std::string>& limit = options_.devices;

@@ -1,4 +1,4 @@
-// What somebody may have meant by a key of a configuration that is not known.
+// Suggestions for an unknown key of a configuration.
 #pragma once
 
 #include <string>

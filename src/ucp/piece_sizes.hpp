@@ -6,8 +6,9 @@
 
 namespace ucx::detail {
 
-/// What one segment holds beside our header and UCX's, in whole pages. UCX splits what is longer by
-/// what this side can send; a peer that can receive less in one segment is ended by it (1.13.1).
+/// The payload that one segment holds beside our header and UCX's, in whole pages. UCX splits
+/// longer messages by what this side can send. A peer that can receive less in one segment is ended
+/// by it (1.13.1).
 struct piece_sizes {
   /// Of answers to reads, and of messages. These are slower again in larger pieces than half a MiB,
   /// because sender and receiver then overlap less; writes are not.
@@ -18,7 +19,7 @@ struct piece_sizes {
   /// Whether `copied` is what an element of the receiver's queue holds: see `fit_elements`.
   bool are_elements = false;
 
-  /// Of a segment that nobody told (0): as of the shortest that UCX takes by itself, of 8 KiB.
+  /// Of an unknown segment (0): as of the shortest that UCX takes by itself, of 8 KiB.
   static constexpr piece_sizes of_segment(std::size_t segment) noexcept {
     const std::size_t pages = segment / page;
     if (segment > 0 && pages < 2) {  // headers take up to half of it
@@ -29,9 +30,10 @@ struct piece_sizes {
     const std::size_t most = (pages - 1) * page;
     return {std::min(most, largest_answer), std::min(most, largest_write)};
   }
-  /// Over shared memory, where a message of `longest` bytes, ours and UCX's header beside it, is
-  /// one element of the receiver's queue: it takes such out of there. Of several UCX makes one
-  /// first, which is two copies more, and memory that nobody's cache has.
+  /// For shared memory: a message of `longest` bytes, with our header and UCX's beside it, is one
+  /// element of the receiver's queue. The receiver takes such a message straight out of the queue.
+  /// Of several elements UCX makes one first, which is two copies more, and memory that no cache
+  /// has.
   constexpr void fit_elements(std::size_t longest) noexcept {
     if (longest < page) return;
     copied = std::min(longest / cache_line * cache_line, largest_copy);

@@ -1,4 +1,4 @@
-// What UCX prints, as text.
+// UCX's printed output, as text.
 #pragma once
 
 #include <cstddef>

@@ -48,8 +48,8 @@ bool lacks_files(std::size_t wanted) noexcept {
   return exhausted;
 }
 
-/// Returns whether UCX says this where it could not open a file, a socket or an event set, or found
-/// no device because it could not look.
+/// Returns whether `status` may mean that UCX could not open a file, a socket or an event set, or
+/// could not look for devices.
 bool may_lack_files(ucs_status_t status) noexcept {
   switch (status) {
     case UCS_ERR_IO_ERROR:
@@ -78,7 +78,7 @@ std::uint64_t number_in(const char* path, std::string_view key = {}) {
   return file >> number ? number : unlimited;  // "max" is no number either
 }
 
-/// What a container has left; pages of files count as free.
+/// Returns the memory that a container has left; pages of files count as free.
 std::uint64_t left_of(const char* limit, const char* used, const char* details,
                       std::initializer_list<const char*> files) {
   const std::uint64_t most = number_in(limit);

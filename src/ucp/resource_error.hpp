@@ -1,4 +1,4 @@
-// What is behind UCX's "Input/output error" and "Out of memory" when it makes something.
+// The causes behind UCX's "Input/output error" and "Out of memory" when it makes something.
 #pragma once
 
 #include <ucs/type/status.h>
@@ -13,17 +13,16 @@
 
 namespace ucx::detail {
 
-/// Returns the error of a call that makes a context, worker, listener or endpoint: where UCX only
+/// Returns the error of a call that makes a context, worker, listener or endpoint. Where UCX only
 /// says that it failed, looks whether the process is out of file descriptors.
 std::error_code resource_error(ucs_status_t status) noexcept;
 
 /// With less free in /dev/shm than this, some UCX versions give a context or a worker no shared
-/// memory: each worker takes some 5 MiB, and others may start at the same time.
+/// memory. Each worker takes some 5 MiB, and others may start at the same time.
 inline constexpr std::uint64_t ample_shared_memory = std::uint64_t{128} << 20U;
 
-/// Returns the error of a failed ucp_worker_create: as `resource_error`, and `no_shared_memory`
-/// where it was memory that failed, posix is among the context's `resources`, and /dev/shm is
-/// nearly full.
+/// Returns the error of a failed ucp_worker_create. That is `no_shared_memory` where memory failed,
+/// posix is among the context's `resources`, and /dev/shm is nearly full; else as `resource_error`.
 std::error_code worker_error(ucs_status_t status, const std::vector<std::string>& resources);
 
 /// Returns whether the process could not have the memory (`ulimit -v`, `ulimit -d`) that UCX takes
@@ -35,8 +34,8 @@ bool lacks_memory_to_connect() noexcept;
 /// starts to connect without them, and says nothing. Returns `no_memory` if it lacks memory for it.
 std::error_code connect_error() noexcept;
 
-/// Returns the error of a failed registration or allocation: `no_shared_memory` for memory that was
-/// to be allocated in shared memory, `no_lockable_memory` where pages could not be pinned.
+/// Returns the error of a failed registration or allocation. That is `no_shared_memory` for memory
+/// that was to be allocated in shared memory, `no_lockable_memory` where pages could not be pinned.
 std::error_code memory_error(ucs_status_t status, bool allocating, bool shared) noexcept;
 
 /// Returns how long a file of this process may be (`ulimit -f`); the largest number where there is
@@ -44,17 +43,17 @@ std::error_code memory_error(ucs_status_t status, bool allocating, bool shared) 
 std::uint64_t longest_file() noexcept;
 
 /// Returns how many bytes of POSIX shared memory are free (/dev/shm), and may be in one file; the
-/// largest number if nobody knows. UCX commits what it allocates page by page, and takes the
+/// largest number if that is not known. UCX commits what it allocates page by page, and takes the
 /// machine's memory with it before it finds out that there is not enough.
 std::uint64_t free_shared_memory() noexcept;
 
-/// Returns about how many bytes the system could still give: the machine with its swap space, and,
-/// within a container that sees its own limit, that; the largest number if nobody knows. Limits on
-/// groups of processes that are not to be seen there are not known.
+/// Returns about how many bytes the system could still give, with its swap space; in a container
+/// that sees its limit, what that leaves. Returns the largest number if neither is known. Limits of
+/// control groups that can not be seen are not known.
 std::uint64_t available_memory() noexcept;
 
-/// Returns why nobody could listen on `address` now: in use, not of this machine, not permitted.
-/// UCX itself tells these apart on no version, so a socket of ours tries it first.
+/// Returns why a listener on `address` would fail now: in use, not of this machine, not permitted.
+/// No version of UCX tells these apart, so a plain socket tries it first.
 std::error_code listen_error(ucp_api& api, const socket_address& address);
 
 }  // namespace ucx::detail

@@ -33,10 +33,11 @@ constexpr int no_more_writers = F_SEAL_FUTURE_WRITE;
 constexpr int no_more_writers = 0x0010;   // of Linux 5.1
 #endif
 
-/// Of the descriptors that a process may have these files take a quarter at most: UCX needs some
-/// for every connection, and ends processes that have none left.
+/// Such files take a quarter of the process's descriptors at most. UCX needs some for every
+/// connection, and ends processes that have none left.
 constexpr ::rlim_t share_of_descriptors = 4;
-/// Nor of the mappings that a process may have, 65530 unless the system was set up otherwise.
+/// They take a part of the mappings, too: a process has 65530, unless the system was set up
+/// otherwise.
 constexpr ::rlim_t most_files = 8192;
 
 std::atomic<std::uint64_t> files{0};

@@ -1,4 +1,4 @@
-// Memory of an owner that processes of its host may map: a file in memory, which no name leads to.
+// Memory of an owner that processes of the host may map: a file in memory, which no name leads to.
 #pragma once
 
 #include <atomic>
@@ -12,9 +12,9 @@
 
 namespace ucx::detail {
 
-/// What lies behind the bytes, in a page of its own: tells whoever maps the file whether it is the
-/// one that a descriptor means, and whether it still counts. Its owner writes it and never reads
-/// it.
+/// The stamp in a separate page behind the bytes. A process that maps the file learns from it
+/// whether the file is the one that a descriptor means, and whether it still counts. Its owner
+/// writes it and never reads it.
 struct memory_stamp {
   static constexpr std::uint64_t expected_mark = 0x75637869'6f6d656dU;
 
@@ -32,12 +32,12 @@ inline constexpr std::uint64_t largest_memory_file = std::uint64_t{1} << 62U;
 std::uint64_t memory_file_size(std::uint64_t size) noexcept;
 std::uint64_t memory_stamp_offset(std::uint64_t size) noexcept;
 
-/// Zeroed bytes in such a file. It can neither shrink nor grow, so that nobody who maps it is
-/// killed for touching it; and it can not be mapped for writing by others, unless they may write.
+/// Zeroed bytes in such a file. It can neither shrink nor grow, so that no process that maps it is
+/// killed for touching it. Others can not map it for writing, unless they may write.
 class shared_memory {
  public:
   /// Commits `size` bytes. Errors: no_memory (there is not as much); not_supported (the system has
-  /// no such files, or lets nobody have more of them: the text says why).
+  /// no such files, or allows no more of them: the text says why).
   /// Cost: some tenths of a microsecond a KiB.
   static result<std::unique_ptr<shared_memory>> make(std::uint64_t size, bool peers_write,
                                                      std::uint64_t incarnation,

@@ -1,4 +1,4 @@
-// What UCX and the operating system report, in our words.
+// Statuses of UCX and errors of the operating system, in our words.
 #pragma once
 
 #include <ucs/type/status.h>
@@ -21,13 +21,13 @@ std::error_code make_error(ucs_status_t status) noexcept;
 /// How far a connection had come when UCX gave it up.
 enum class connection_stage {
   dialing,   ///< To a socket address, and UCX had not connected the two: nothing was sent yet.
-  greeting,  ///< What was sent was on its way, and the peer's welcome not there.
+  greeting,  ///< The first messages were on their way, and the peer's welcome not there.
   standing,  ///< The peer had welcomed it.
 };
 
-/// Returns what the end of a connection is called that UCX reported as `status`. One death has many
-/// names in UCX; and of one that was being dialed, a port where nobody listens has the same names
-/// as a peer that goes before UCX has connected the two: that is a refusal.
+/// Returns the error of a connection's end that UCX reported as `status`. One death has many names
+/// in UCX. While dialing, a port without a listener has the same names as a peer that goes before
+/// UCX has connected the two: both are refusals.
 errc to_loss(ucs_status_t status, connection_stage stage) noexcept;
 
 /// Returns UCX's own words for `status`.

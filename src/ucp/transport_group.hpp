@@ -9,7 +9,7 @@
 namespace ucx::detail {
 
 /// Returns whether `name`, as it may stand in a list of transports, stands for `transport`: its own
-/// name, or a group's ("rc" is "rc_verbs" and "rc_mlx5"; `ucp_tl_aliases` of UCX 1.22).
+/// name, or a group's. "rc" is "rc_verbs" and "rc_mlx5" (`ucp_tl_aliases` of UCX 1.22).
 inline bool stands_for(std::string_view name, std::string_view transport) noexcept {
   using member = std::pair<std::string_view, std::string_view>;  // a group, and the begin of names
   static constexpr std::array<member, 34> members{{

@@ -23,8 +23,8 @@ class transport_list {
   std::string text() const;
 
   /// Returns the list for UCX `version` without "sysv" and "xpmem", unless they are named one by
-  /// one: UCX makes System V segments with mode 0660, so that whoever has the group writes into its
-  /// queues, and gives other processes of the user all memory of this one by XPMEM.
+  /// one. UCX makes System V segments with mode 0660, so that every process of the group can write
+  /// into its queues. By XPMEM it gives other processes of the user all memory of this one.
   std::string kept_to_the_user(version_number version) const;
 
  private:

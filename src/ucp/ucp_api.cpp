@@ -16,7 +16,7 @@
 namespace ucx::detail {
 namespace {
 
-/// A yield that nobody made use of takes a microsecond.
+/// A yield that no other thread makes use of takes a microsecond.
 constexpr std::chrono::microseconds uncontended_yield{10};
 
 class real_api final : public ucp_api {

@@ -1,5 +1,5 @@
-// The seam: every call of UCX's, of the clock and of the system's poll goes through this interface,
-// so that a test can make each of them fail, be late or complete in another order.
+// The seam: every call of UCX's, of the clock and of the system's poll goes through this interface.
+// So a test can make each of them fail, be late or complete in another order.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// A message that its receiver reads out of its sender's memory: docs/reference/wire-format.md,
+// A message that its receiver reads out of the sender's memory: docs/reference/wire-format.md,
 // "Loans".
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace ucx::detail {
 
-/// Where a message lies, in the words of its announcement.
+/// Where a message lies, as its announcement says.
 struct cma_offer {
   static constexpr std::size_t size = 32;
 
@@ -27,7 +27,7 @@ struct cma_offer {
 /// Reads an offer; nothing where it makes no sense.
 std::optional<cma_offer> decode_offer(std::span<const std::byte> wire) noexcept;
 
-/// What a sender's record says of the message that `said` announces.
+/// Returns what a sender's record says of the message that `said` announces.
 inline cma_record::subject subject_of(const parcel& said) noexcept {
   return {said.session, said.number, said.length};
 }

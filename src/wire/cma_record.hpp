@@ -1,4 +1,4 @@
-// What stands in the memory of who lends a part of it to others of his host.
+// The record of memory that a process lends to other processes of the host.
 #pragma once
 
 #include <array>
@@ -8,12 +8,12 @@
 
 namespace ucx::detail {
 
-/// As long as what is lent may be read: whoever finds the record unchanged behind the bytes that he
-/// read has read what it is about.
+/// Holds as long as the lent bytes may be read. A reader reads the bytes first, then the record: if
+/// that is unchanged, the bytes were the lent ones.
 struct alignas(32) cma_record {
   /// Three numbers that tell it from all else that its owner lends.
   using subject = std::array<std::uint64_t, 3>;
-  /// What a reader finds, and compares.
+  /// The content that a reader compares.
   struct content {
     std::uint64_t token = 0;
     subject about = {};
@@ -25,7 +25,7 @@ struct alignas(32) cma_record {
     about_ = about;
     token_.store(token, std::memory_order_release);
   }
-  /// From here on nobody takes what he reads for what was lent.
+  /// From here on no reader takes the bytes that it reads for the lent ones.
   void end() noexcept {
     if (!lends()) return;
     token_.store(0, std::memory_order_relaxed);

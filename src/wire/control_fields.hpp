@@ -1,4 +1,4 @@
-// What the bodies of control messages consist of, as it is read.
+// Reads the elements of control messages' bodies.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace ucx::detail {
 
-/// Reads the elements of an array in order. What does not fit makes it fail for good, so that a
-/// decoder looks once, at the end.
+/// Reads the elements of an array in order. An element that does not fit makes it fail for good, so
+/// that a decoder looks once, at the end.
 class control_fields {
  public:
   explicit control_fields(const msgpack::object& array) noexcept {
@@ -65,7 +65,7 @@ class control_fields {
     read(elements);
     ok_ = elements.ok();
   }
-  /// The same; calls `read_one` as long as there is another one.
+  /// As `within()`; calls `read_one` as long as elements are left.
   template <class Read>
   void each(Read&& read_one) {
     within([&](control_fields& elements) {

@@ -17,9 +17,9 @@ namespace ucx::detail {
 namespace {
 
 // Limits of what is read; a message is no longer than what its channel carries anyway.
-constexpr std::size_t most_elements = 4096;    // of one array
-constexpr std::size_t longest_text = 2048;     // names have 1024 bytes at most
-constexpr std::size_t longest_binary = 65536;  // no message is longer
+constexpr std::size_t most_elements = 4096;    // Of one array.
+constexpr std::size_t longest_text = 2048;     // Names have 1024 bytes at most.
+constexpr std::size_t longest_binary = 65536;  // No message is longer.
 constexpr std::size_t deepest_nesting = 4;
 
 constexpr auto last_type = static_cast<std::uint8_t>(control_type::fetched);

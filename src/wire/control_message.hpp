@@ -1,4 +1,4 @@
-// What client and server say to each other: docs/reference/wire-format.md, "Control messages".
+// The messages between client and server: docs/reference/wire-format.md, "Control messages".
 #pragma once
 
 #include <cstddef>
@@ -28,14 +28,14 @@ enum class control_type : std::uint8_t {
   described = 6,  ///< Server: that, or why not.
   list = 7,       ///< Client: asks for a page of names.
   listed = 8,     ///< Server: the page, or why not.
-  revoke = 9,     ///< Server: a region that was opened is withdrawn. Nobody answers.
-  bye = 10,       ///< Either: will say nothing more. Nobody answers.
+  revoke = 9,     ///< Server: a region that was opened is withdrawn. Not answered.
+  bye = 10,       ///< Either: will say nothing more. Not answered.
 
   // Of stores: only where both sides have that feature.
   create = 11,   ///< Client: asks for a file to be written; answered by `opened`.
   commit = 12,   ///< Client: a file that it has written is whole.
   done = 13,     ///< Server: what was asked is done, or why not.
-  release = 14,  ///< Client: is done with a region that it opened. Nobody answers.
+  release = 14,  ///< Client: is done with a region that it opened. Not answered.
   remove = 15,   ///< Client: a name goes.
   rename = 16,   ///< Client: a file gets another name.
   resize = 17,   ///< Client: a file gets another size.
@@ -76,7 +76,7 @@ struct control_header {
 /// Room in a page of names for what is not its entries.
 constexpr std::size_t page_overhead = control_header::size + 32;
 
-/// What a question takes of its receiver's room beside its bytes.
+/// The room that a question takes at the receiver beside its bytes.
 constexpr std::size_t room_of_message = std::size_t{4} << 10U;
 
 /// Returns the header of what answers a question.
@@ -95,7 +95,7 @@ struct hello_body {
 };
 
 struct welcome_body {
-  std::uint32_t version = control_version;  ///< What both speak; else the newest of the server's.
+  std::uint32_t version = control_version;  ///< The one that both speak; else the server's newest.
   std::string library = {};
   std::uint64_t features = 0;
 };
@@ -112,7 +112,7 @@ struct opened_body {
   std::uint64_t limit = 0;   ///< So long the region may become; 0: its size is fixed.
   std::uint64_t window = 0;  ///< So many bytes that are written may be unconfirmed.
   bool held = false;         ///< It has to be released.
-  /// Stays with a file whatever is written to it; 0: not a file, or nobody can tell.
+  /// Stays with a file whatever is written to it; 0: not a file, or not known.
   std::uint64_t identity = 0;
 };
 
@@ -126,7 +126,8 @@ struct described_body {
 
 struct list_body {
   std::string after = {};  ///< The page begins with the next name in order of bytes.
-  /// What lies directly in that directory of a store, with its directories; else every name.
+  /// If set, only entries directly in this directory of a store, with its directories; else every
+  /// name.
   std::optional<std::string> directory = {};
 };
 
@@ -137,7 +138,7 @@ struct listed_body {
   std::uint64_t unserved = 0;
 };
 
-/// More than these nobody counts.
+/// The largest count of `listed_body::unserved`.
 inline constexpr std::uint64_t most_unserved = 0xffffffff;
 
 struct revoke_body {
@@ -148,8 +149,8 @@ struct revoke_body {
 /// How `create` finds or makes its file.
 enum class create_mode : std::uint8_t {
   replace = 1,    ///< A new file, which appears when it is committed, instead of what is there.
-  fresh = 2,      ///< The same; nothing of that name may be there.
-  append = 3,     ///< What is there, as it is; it is made where it is not.
+  fresh = 2,      ///< As `replace`, but nothing of that name may be there.
+  append = 3,     ///< The file that is there, as it is; it is made where there is none.
   overwrite = 4,  ///< As `replace`; but memory and files that were published by name are opened.
 };
 
@@ -228,8 +229,8 @@ struct fetch_body {
 };
 
 struct fetched_body {
-  /// Of the first of them, as many as fit; nothing of what the server has not at hand, or what is
-  /// longer, or is not there: who opens it is told.
+  /// The contents of the first files, as many as fit. One is empty where the server has the file
+  /// not at hand, or the file is longer, or not there. The answer to `open` then says why.
   std::vector<std::optional<std::vector<std::byte>>> contents = {};
 };
 

@@ -1,4 +1,4 @@
-// What the bodies of control messages consist of, as it is written.
+// Writes the elements of control messages' bodies.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class control_writer {
     bytes_.put(header.request);
     if (elements > 0) packer_.pack_array(elements);
   }
-  /// What the packer calls.
+  /// The packer calls this.
   void write(const char* data, std::size_t size) {
     bytes_.put(std::as_bytes(std::span(data, size)));
   }

@@ -12,8 +12,8 @@
 namespace ucx::detail {
 namespace {
 
-/// Whose bytes they are is a part of it: those of another place, region or question are damaged,
-/// too, as where the question was.
+/// The digest also covers the request, the region and the place of the bytes. So bytes of others
+/// count as damaged, and so does an answer to a question that arrived damaged.
 XXH128_hash_t digest_of(const frame& said, const frame& asked,
                         std::span<const std::byte> payload) noexcept {
   std::array<std::byte, 40> whose;

@@ -1,4 +1,5 @@
-// What a piece of an answer is checked against: docs/reference/wire-format.md, "Checked reads".
+// The digest against which a piece of an answer is checked: docs/reference/wire-format.md, "Checked
+// reads".
 #pragma once
 
 #include <cstddef>
@@ -14,8 +15,8 @@ inline bool wants_digests(const frame& asked) noexcept {
   return (asked.status & frame::with_digests) != 0;
 }
 
-/// Writes the digest of `payload` into `said`, a `data` frame that is otherwise complete: that of
-/// these bytes as a part of the answer to `asked`, and to nothing else.
+/// Writes the digest of `payload` into `said`, a `data` frame that is otherwise complete. The
+/// digest is of these bytes as a part of the answer to `asked`, and of nothing else.
 /// Cost: one pass over the bytes, some 20 GB/s.
 void seal(frame& said, const frame& asked, std::span<const std::byte> payload) noexcept;
 

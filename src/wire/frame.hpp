@@ -13,7 +13,7 @@
 
 namespace ucx::detail {
 
-/// What a frame says. Values are of the wire.
+/// The kinds of frames. Values are of the wire.
 enum class opcode : std::uint8_t {
   hello = 1,      ///< Initiator: opens a session; payload: its worker address, or nothing.
   welcome = 2,    ///< Answer to hello: the session is open, or why not (`status`).
@@ -58,8 +58,8 @@ struct frame {
   void encode(std::span<std::byte, size> into) const noexcept;
 };
 
-/// Reads a frame. Nothing if it is not one; a frame of another version has `version` and `session`
-/// set and the rest as far as it can be trusted: nothing but `code`.
+/// Reads a frame; nothing if it is not one. Of a frame of another version, only `version`, `code`,
+/// `status` and `session` are read: their places are the same in every version.
 std::optional<frame> decode_frame(std::span<const std::byte> wire) noexcept;
 
 /// The last error that this version knows; values of the wire above it are not understood.

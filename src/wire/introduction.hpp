@@ -1,4 +1,4 @@
-// What two sides tell each other in hello and welcome: docs/reference/wire-format.md,
+// The introductions that two sides exchange in hello and welcome: docs/reference/wire-format.md,
 // "Greetings and introductions".
 #pragma once
 
@@ -28,7 +28,7 @@ struct introduction {
 
   std::uint64_t identity = 0;  ///< Of the worker, drawn at random; 0: not told.
   feature features = feature::none;
-  bool borrows = false;  ///< Reads messages out of its peer's memory, where it can.
+  bool borrows = false;  ///< Reads messages out of the peer's memory, where it can.
   bool unique = false;   ///< The initiator wants no second connection between the two workers.
   std::uint64_t segment = 0;
   std::uint64_t largest_eager = 0;
@@ -36,7 +36,7 @@ struct introduction {
   std::string name = {};
   std::vector<std::byte> info = {};
   std::string words = {};  ///< Why the connection is refused.
-  /// In an envelope of its own: whose process it is, where that is told.
+  /// In a separate envelope: the side's process, where that is told.
   std::optional<process_identity> process = {};
 
   /// Writes it; what is longer than its limit is cut off.
@@ -58,8 +58,9 @@ struct greeting {
 /// Takes a payload apart, without opening the envelopes. Unknown ones are passed over.
 greeting read_greeting(std::span<const std::byte> payload) noexcept;
 
-/// Returns invalid_argument for terms that an introduction has no room for, feature_disabled for
-/// any that nobody could be told of: on a context of such `features` no introductions are made.
+/// Returns invalid_argument for terms that an introduction has no room for. Returns
+/// feature_disabled for any terms where `features` lack `feature::am`: no introductions are made
+/// then.
 std::error_code complaint_about(const connection_terms& terms, feature features) noexcept;
 
 /// Says the same in words.

@@ -21,7 +21,7 @@ std::byte memory_bits(memory_kind memory) noexcept {
   return static_cast<std::byte>(value << 4U);
 }
 
-/// What a later version may know, and this one does not, is some other memory.
+/// A kind that only a later version knows is another one here.
 memory_kind memory_of(std::byte flags) noexcept {
   const unsigned value = static_cast<unsigned>(flags) >> 4U;
   return value <= static_cast<unsigned>(memory_kind::rocm) ? static_cast<memory_kind>(value)

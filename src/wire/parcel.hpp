@@ -1,4 +1,4 @@
-// What messages of applications travel in: docs/reference/wire-format.md, "Parcels".
+// The parcels in which messages of applications travel: docs/reference/wire-format.md, "Parcels".
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace ucx::detail {
 
-/// What a parcel is. Values are of the wire, where 9 is a `brief_parcel`.
+/// The kinds of parcels. Values are of the wire, where 9 is a `brief_parcel`.
 enum class parcel_code : std::uint8_t {
   message = 1,     ///< A whole message: the user's header behind ours, the bytes as payload.
   announce = 2,    ///< A message that the receiver has to ask for; the user's header behind ours.
@@ -22,10 +22,10 @@ enum class parcel_code : std::uint8_t {
   credit = 7,      ///< Nothing but `credit`.
 };
 
-/// What a message is to the application. Values are of the wire.
+/// The kinds of messages. Values are of the wire.
 enum class message_kind : std::uint8_t {
   tagged = 0,  ///< Matched by tag.
-  active = 1,  ///< For the handler of its number.
+  active = 1,  ///< For the handler of the message's number.
   stream = 2,  ///< A part of the connection's byte stream.
 };
 
@@ -67,8 +67,8 @@ struct read_parcel {
 std::optional<read_parcel> decode_parcel(std::span<const std::byte> wire,
                                          std::size_t payload) noexcept;
 
-/// The unit that a sender's window is counted in, and what a message takes of it: one for itself,
-/// and as many as hold what its receiver has to keep.
+/// The unit of a sender's window. A message takes one unit for itself, and as many as hold the
+/// bytes that its receiver has to keep.
 inline constexpr std::size_t window_unit = 256;
 constexpr std::size_t units_of(std::size_t kept_bytes) noexcept {
   return 1 + (kept_bytes + window_unit - 1) / window_unit;

@@ -1,4 +1,4 @@
-// What a message of several parts begins with: docs/reference/wire-format.md, "Parts".
+// The table at the beginning of a message of several parts: docs/reference/wire-format.md, "Parts".
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,7 @@
 namespace ucx::detail {
 namespace {
 
-/// Returns when a process started, the 22nd word of its status; 0 where that can not be read.
+/// Returns when a process started, word 22 of /proc/PID/stat; 0 where that can not be read.
 std::uint64_t start_of(std::uint64_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   const std::string status{std::istreambuf_iterator<char>(file), {}};
@@ -54,8 +54,8 @@ std::optional<process_identity> read_own() {
 
 }  // namespace
 
-/// Read once: it is asked for under workers' locks. Without a lock here, which a child of fork()
-/// could find taken for ever; whoever writes at the same time writes the same.
+/// Read once: it is asked for under workers' locks. There is no lock here, because a child of
+/// fork() could find it taken for ever. Threads that write at the same time write the same values.
 std::optional<process_identity> process_identity::own() {
   static std::atomic<std::uint64_t> known_process{0};  // whose the others are: a child has its own
   static std::atomic<std::uint64_t> known_namespace{0};
@@ -97,7 +97,8 @@ process_identity::opened process_identity::open() const {
   }
   // Behind the descriptor: from here on the number is of whom that is about.
   if (start_of(process) == started) return made;
-  // Another has the number, or nobody any more: where whoever had it is dead, so is this one.
+  // Another process has the number, or none has it any more. If the process of the descriptor has
+  // ended, so has the one that is sought.
   opened ended;
   ended.gone = has_ended(made.descriptor);
   return ended;

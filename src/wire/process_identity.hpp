@@ -26,13 +26,13 @@ struct process_identity {
 
   std::vector<std::byte> encode() const;
 
-  /// What is known of a process that said who it is.
+  /// The state of a process that told its identity.
   struct opened {
     bool gone = false;                 ///< It has ended already.
     owned_descriptor descriptor = {};  ///< Polls readable when it ends.
   };
-  /// Finds it. Neither, where that can not be: it is this process, or one of another namespace, or
-  /// the system (Linux before 5.3) or a number that was used again is in the way.
+  /// Finds the process. Returns neither for this process, for one of another namespace, where a
+  /// number was used again, and before Linux 5.3.
   opened open() const;
 
   friend bool operator==(const process_identity&, const process_identity&) = default;

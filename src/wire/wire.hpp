@@ -57,8 +57,8 @@ class wire_writer {
   std::vector<std::byte> bytes_;
 };
 
-/// Reads little-endian values out of bytes that nobody has vouched for. A read past the end gives
-/// zero, and `ok()` is false from then on, so that a decoder checks once, after the last field.
+/// Reads little-endian values out of untrusted bytes. A read past the end gives zero, and `ok()` is
+/// false from then on, so that a decoder checks once, after the last field.
 class wire_reader {
  public:
   explicit wire_reader(std::span<const std::byte> bytes) noexcept : rest_(bytes) {}
@@ -109,7 +109,7 @@ class envelope {
 
   enum class verdict {
     intact,
-    damaged,        ///< Not such an envelope, or not all of its bytes as they were written.
+    damaged,        ///< Not such an envelope, or some bytes are not as they were written.
     other_version,  ///< Intact, but its body is not for this library.
   };
 

@@ -29,7 +29,7 @@ class alarm final : public operation {
     if (done()) {
       ringing_ = false;
       start(of_, nullptr, when);
-      release();  // there is no request: whoever completes it owns it
+      release();  // there is no request: its completion owns it
     } else if (!ringing_) {
       move_deadline(when);
     }

@@ -84,14 +84,14 @@ class call_schedule {
   bool has(progress_phase when) const noexcept {
     return counts_[index(when)].load(std::memory_order_relaxed) > 0;
   }
-  /// Returns whether something waits for the next round, whoever makes it.
+  /// Returns whether something waits for the next round, on any thread.
   bool wants_round() const noexcept { return once_ > 0; }
   /// Returns what the round calls in this phase; those that are called once are taken out.
   void take(progress_phase when, std::vector<std::shared_ptr<scheduled>>& into);
 
   /// Takes a call back as far as it has not begun; returns whether that kept one from coming.
   bool cancel(scheduled& call);
-  /// What is left of the calls at the end: destroys their functions, wherever it goes.
+  /// The calls that are left at the end: destroys their functions, wherever it goes.
   struct ended {
     ended() = default;
     ended(ended&&) = default;
@@ -100,7 +100,7 @@ class call_schedule {
     scheduled::timers timers;
     std::array<std::vector<std::shared_ptr<scheduled>>, 2> in_progress;
   };
-  /// Ends everything: the worker goes, and nobody can take a call back any more.
+  /// Ends everything: the worker goes, and no call can be taken back any more.
   ended end() noexcept;
 
  private:

@@ -24,7 +24,7 @@ namespace ucx::detail {
 
 class process_watcher;
 
-/// It has more members than a class should: each is a fact about UCX's context of its own, which is
+/// It has more members than a class should. Each is a separate fact about UCX's context, which is
 /// found when that is made, and does not change.
 class context_core : public std::enable_shared_from_this<context_core> {
  public:
@@ -75,7 +75,7 @@ class context_core : public std::enable_shared_from_this<context_core> {
   // Its parts. Safe from any thread.
   region_table& regions() noexcept { return regions_; }
   context_workers& workers() noexcept { return workers_; }
-  /// Who sees the ends of peers' processes.
+  /// It sees the ends of peers' processes.
   process_watcher& processes() noexcept { return *processes_; }
 
  private:

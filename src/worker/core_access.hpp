@@ -90,12 +90,14 @@ struct core_access {
     made.borrowed_ = true;
     return made;
   }
-  /// What a handle of a connection holds that the worker serves, which does not keep the worker.
+  /// Held by a handle of a connection that the worker serves: such a connection does not keep the
+  /// worker.
   struct served {
     std::shared_ptr<worker_core> worker;
     std::shared_ptr<endpoint_core> core;
   };
-  /// The same of one that the worker serves. `both` is made before, which takes memory.
+  /// Makes another handle of a connection that the worker serves. `both` is made before, which
+  /// takes memory.
   static endpoint make_served_endpoint(std::shared_ptr<served> both,
                                        std::shared_ptr<worker_core> worker,
                                        std::shared_ptr<endpoint_core> core) noexcept {

@@ -12,7 +12,7 @@
 
 namespace ucx::detail {
 
-/// Keeps the threads that nobody else can join: each of them destroys the worker whose last
+/// Keeps the threads that no other thread can join: each of them destroys the worker whose last
 /// reference went on it. The process's exit waits for them, 10 s at most: what is destroyed then,
 /// by UCX for one, must not be in use any more.
 class departed_threads {

@@ -21,7 +21,7 @@ class driven_connection : public unshared_refcount<driven_connection> {
   virtual std::uint64_t number() const noexcept = 0;
   /// Says more of how it was lost than the error does; nothing where there is no more.
   virtual std::string words() const = 0;
-  /// Returns whether it has a share of its worker.
+  /// Returns whether it has a share of the worker.
   virtual bool keeps_worker() const noexcept = 0;
   /// Returns whether it is lost when its peer is, so that UCX gives back what was sent.
   virtual bool detects_failure() const noexcept = 0;

@@ -22,8 +22,8 @@ class worker_core;
 class worker_parts;
 
 /// Runs in order and one after the other, on whichever thread makes a round, and never under the
-/// worker's lock: users' code may take locks of its own, and start operations of other workers.
-/// Everything here happens under that lock, but for the calls themselves.
+/// worker's lock. Users' code may take other locks, and start operations of other workers.
+/// Everything here happens under the worker's lock, but for the calls themselves.
 class handler_queue {
  public:
   /// `report` gets what handlers throw; without one the process ends.
@@ -34,14 +34,14 @@ class handler_queue {
   handler_queue& operator=(const handler_queue&) = delete;
   ~handler_queue() = default;
 
-  /// What is due never runs: its operations are let go. Before the end, under the lock.
+  /// Lets go of what is due, which never runs. Before the end, under the lock.
   void drop() noexcept;
   /// Makes room for the handler of an operation that is to end: its `add` needs no memory.
   void expect() {
     make_room();
     ++expected_;
   }
-  /// What was expected does not come.
+  /// Takes an `expect()` back.
   void forgo() noexcept { --expected_; }
   /// Makes the room that the next `expect()` needs, or so many calls of `add()`.
   void make_room(std::size_t count = 1);
@@ -61,8 +61,8 @@ class handler_queue {
   /// Returns whether something is due that the calling thread could run.
   bool ready() const noexcept { return due() && !running_; }
 
-  /// Runs what is due now, not what that leaves. What another thread is in the middle of is left to
-  /// it. Active messages are run by `parts`; `kept` is their worker, if the caller has it.
+  /// Runs what is due now, not what that leaves. While another thread runs handlers, the rest is
+  /// left to it. Active messages are run by `parts`; `kept` is their worker, if the caller has it.
   /// REQUIRES: `guard` is the only hold of this thread on the lock, which is free meanwhile.
   /// Returns whether anything ran.
   bool run(std::unique_lock<worker_lock>& guard, worker_parts& parts,

@@ -84,7 +84,8 @@ void operation::open_gates() noexcept {
 }
 
 void operation::keep_worker() noexcept {
-  // What may get its connection meanwhile has the worker; what is counted gets its handle's share.
+  // An operation that may get its connection meanwhile has the worker. A counted one gets the share
+  // that the connection's handle leaves.
   if (held_.worker || held_.counted != nullptr || !held_.connection) return;
   if (!held_.connection->keeps_worker()) held_.worker = worker_->shared_from_this();
 }
@@ -104,7 +105,7 @@ void operation::drop() noexcept {
   if (--references_ == 0) retire();
 }
 
-/// Recycles what nobody refers to.
+/// REQUIRES: no reference is left.
 void operation::retire() noexcept {
   handler_.reset();
   recycle();

@@ -28,10 +28,10 @@ class worker_core;
 struct outstanding_tag {};
 struct group_tag {};
 
-/// Shared by its `request` handle and by whoever will complete it; counted, recycled by its worker.
-/// Everything but `done()` and `error()` happens under the worker's lock. It has more functions
-/// than a class should: its handle, its worker, its connection and who waits each need a few of
-/// these.
+/// Shared by its `request` handle and by the code that will complete it; counted, recycled by its
+/// worker. Everything but `done()` and `error()` happens under the worker's lock. It has more
+/// functions than a class should: its handle, its worker, its connection and its waiting threads
+/// each need a few of these.
 class operation : public list_hook<outstanding_tag>, public list_hook<group_tag> {
  public:
   operation() noexcept = default;
@@ -61,7 +61,7 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   worker_core& worker() const noexcept { return *worker_; }
   /// Its connection; nothing where it has none. Defined in endpoint_core.hpp.
   endpoint_core* endpoint() const noexcept;
-  /// The same, for those who know no more of it.
+  /// Its connection, as the worker knows it; null where it has none.
   driven_connection* connection() const noexcept { return connection_; }
   clock::time_point deadline() const noexcept { return deadline_; }
 
@@ -69,7 +69,7 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   std::uint64_t sequence() const noexcept { return sequence_; }
   void set_sequence(std::uint64_t sequence) noexcept { sequence_ = sequence; }
 
-  /// What a request handle keeps; the connection goes first.
+  /// Kept by a request handle; the connection goes first.
   struct kept_alive {
     std::shared_ptr<worker_core> worker = {};
     std::shared_ptr<driven_connection> connection = {};
@@ -78,8 +78,8 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   /// Has the request handle keep the worker, too, where its connection does not. Before anybody has
   /// the handle: that needs no lock.
   void keep_worker() noexcept;
-  /// Lets go of the connection that the request handle kept open; called when the handle goes. What
-  /// is left of the operation then needs no keeping: a connection ends after all of UCX's
+  /// Lets go of the connection that the request handle kept open; called when the handle goes. The
+  /// operation itself then needs no connection kept: a connection ends after all of UCX's
   /// callbacks.
   kept_alive let_go() noexcept;
 
@@ -92,18 +92,18 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   bool has_handler() const noexcept { return has_handler_; }
   /// Sets what is called at completion, or queues it now when done.
   void set_handler(completion_handler handler);
-  /// The same, of one that the worker expects already.
+  /// As `set_handler()`, for a handler that the worker expects already.
   void set_expected_handler(completion_handler handler) noexcept;
   /// Takes a gate, which is opened when the operation ends, or is gone. If its time was over
   /// before, the operation has timed out, whatever became of it: what the gate held back has gone
   /// on. REQUIRES: it has not ended.
   void add_gate(std::unique_ptr<stream_wait_value> shut) noexcept;
-  /// Calls and clears the handler; called by the worker outside of UCX's callbacks. What the
-  /// handler throws comes out.
+  /// Calls and clears the handler; called by the worker outside of UCX's callbacks. Throws what the
+  /// handler throws.
   void run_handler();
 
-  /// Ends the operation early for `why` (timed_out, canceled): at once where nothing of the
-  /// caller's is in UCX's hands, else when UCX has let go, which `linger_deadline` bounds.
+  /// Ends the operation early for `why` (timed_out, canceled). That is at once where UCX has no
+  /// memory of the caller's, else when UCX has let go, which `linger_deadline` bounds.
   virtual void give_up(errc why) noexcept = 0;
   /// The connection failed: ends the operation now, or when UCX's callbacks have come.
   virtual void connection_failed(std::error_code why) noexcept = 0;
@@ -119,12 +119,12 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   virtual std::string describe() const = 0;
 
  protected:
-  /// Starts a life: one reference for the request handle and one for whoever completes.
+  /// Starts a life: one reference for the request handle and one for the code that completes it.
   void start(worker_core& worker, std::shared_ptr<driven_connection> connection,
              clock::time_point deadline) noexcept;
-  /// As above; `held` is kept until the request handle goes.
+  /// Starts a life; `held` is kept until the request handle goes.
   void start(worker_core& worker, kept_alive&& held, clock::time_point deadline) noexcept;
-  /// As above, for what belongs to no one connection, or to none that is known yet.
+  /// Starts a life of an operation that belongs to no one connection, or to none that is known yet.
   void start(std::shared_ptr<worker_core> worker, clock::time_point deadline) noexcept;
   /// It turned out to be of this connection, whose end ends it.
   void attach(std::shared_ptr<driven_connection> connection) noexcept;
@@ -133,7 +133,7 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   void complete(std::error_code outcome) noexcept;
   /// For an operation that never starts: done and failed from the beginning, of no worker.
   void fail(std::error_code why) noexcept;
-  /// Puts the object where its worker finds it for the next operation of its kind.
+  /// Puts the object where its worker finds it for the next operation of this kind.
   virtual void recycle() noexcept = 0;
 
   void move_deadline(clock::time_point deadline) noexcept;

@@ -3,7 +3,7 @@
 namespace ucx::detail {
 
 void operation_group::adopt(operation& started) {
-  started.let_go();  // whoever has the group keeps the connection
+  started.let_go();  // the group's owner keeps the connection
   members_.push_back(started);
   if (started.done()) return ended(started);
   started.group_ = this;

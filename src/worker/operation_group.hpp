@@ -1,4 +1,4 @@
-// Operations that nobody has a request of: somebody started them together, and is told of each.
+// Operations without requests: they are started together, and a group is told of each one's end.
 #pragma once
 
 #include <system_error>

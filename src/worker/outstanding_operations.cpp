@@ -21,8 +21,8 @@ void outstanding_operations::expire(clock::time_point now) noexcept {
     if (op->deadline() <= now) {
       op->retain();
       op->give_up(errc::timed_out);
-      // Giving up may fail a connection and with it any operation, `next` among them. Whoever has
-      // not ended has moved its deadline: else it would be the next for ever.
+      // Giving up may fail a connection and with it any operation, `next` among them. An operation
+      // that has not ended has moved its deadline: else it would be the next for ever.
       next = begun_.front();
       op->release();
     }

@@ -13,7 +13,7 @@ namespace ucx::detail {
 
 class driven_connection;
 
-/// In the order in which they began. What ends one may end others, and begin new ones: every walk
+/// In the order in which they began. The end of one may end others, and begin new ones: every walk
 /// bears that. Everything happens under the worker's lock.
 class outstanding_operations {
  public:

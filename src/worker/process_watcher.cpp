@@ -15,7 +15,7 @@
 namespace ucx::detail {
 namespace {
 
-/// What the thread is woken with when it is to end.
+/// The number by which the thread is woken to end.
 constexpr std::uint64_t stop_number = 0;
 
 bool add_to(const owned_descriptor& polled, int file, std::uint64_t number) noexcept {
@@ -30,7 +30,7 @@ bool add_to(const owned_descriptor& polled, int file, std::uint64_t number) noex
 process_watcher::~process_watcher() {
   if (!thread_) return;
   if (process_ != ::getpid()) {
-    // What is known of the thread may lie in memory that the C library has taken back in a child.
+    // The thread's data may lie in memory that the C library has taken back in a child.
     static_cast<void>(thread_.release());
     return;
   }
@@ -96,7 +96,7 @@ void process_watcher::tell(std::uint64_t number) noexcept {
 }
 
 void process_watcher::forget(std::uint64_t number) noexcept {
-  // In a child of fork() the thread that was lost may have held the mutex; nobody is told there.
+  // In a child of fork() the thread that was lost may have held the mutex, and no worker is told.
   if (process_ != ::getpid()) return;
   const std::lock_guard guard(mutex_);
   watched_.erase(number);

@@ -20,8 +20,8 @@ class process_watch;
 struct process_identity;
 class worker_core;
 
-/// Sleeps on a thread of its own, which begins with the first process that is watched, until one of
-/// them ends: nobody is woken before. Safe from any thread.
+/// Has a thread, which begins with the first process that is watched. The thread sleeps until one
+/// of them ends, and wakes no worker before. Safe from any thread.
 class process_watcher {
  public:
   process_watcher() noexcept = default;
@@ -30,8 +30,8 @@ class process_watcher {
   /// REQUIRES: nothing is watched any more.
   ~process_watcher();
 
-  /// Has `work` handed to `told` when `watched` ends; at once, where it has ended. Returns nothing
-  /// where nobody can tell.
+  /// Has `work` handed to `told` when `watched` ends. If it has ended, that happens at once, and
+  /// there is no watch. Returns null as well where the system can not tell.
   std::unique_ptr<process_watch> watch(const process_identity& watched, worker_core& told,
                                        std::shared_ptr<inbox_task> work);
 
@@ -57,7 +57,7 @@ class process_watcher {
   std::atomic<::pid_t> process_{-1};  // that has the thread: a child of fork() has not
 };
 
-/// Ends the watch with its own end: whoever is told of it is not told any more.
+/// Ends the watch with its own end: the worker is not told any more.
 class process_watch {
  public:
   process_watch(process_watcher& by, std::uint64_t number) noexcept : by_(by), number_(number) {}

@@ -24,7 +24,7 @@ void progress_leadership::wake_followers(const operation* ended) noexcept {
 progress_leader::~progress_leader() {
   progress_leadership& leadership = worker_.leadership();
   if (held_) leadership.leave();
-  // Who has slept may be the one that was woken to lead, and then nobody does.
+  // A thread that has slept may be the one that was woken to lead: it wakes another, or none leads.
   const bool passes_on = followed_ && !leadership.is_taken();
   if (held_ || passes_on) leadership.wake_one();
 }

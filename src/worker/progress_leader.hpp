@@ -1,4 +1,4 @@
-// Who of the threads that wait for a worker drives it, and how the others sleep meanwhile.
+// Which of the threads that wait for a worker drives it, and how the others sleep meanwhile.
 #pragma once
 
 #include <atomic>
@@ -12,13 +12,13 @@ namespace ucx::detail {
 class operation;
 class worker_core;
 
-/// Leader and followers: one of the threads that wait for a worker leads, which is to make its
-/// rounds and to sleep on its events; the others sleep until the leader, or whoever else ends what
-/// they wait for, wakes them. Where a worker has a thread of its own that one leads always.
+/// Leader and followers. One of the threads that wait for a worker leads: it makes the worker's
+/// rounds, and sleeps on the worker's events. The others sleep until the leader, or another thread
+/// that ends what they wait for, wakes them. If the worker has a thread, that one leads always.
 /// Threads: safe, without the worker's lock.
 class progress_leadership {
  public:
-  /// Returns whether the calling thread leads from here on: nobody did.
+  /// Returns whether the calling thread leads from here on: no other one did.
   bool take() noexcept { return !taken_.exchange(true, std::memory_order_seq_cst); }
   void leave() noexcept { taken_.store(false, std::memory_order_seq_cst); }
   bool is_taken() const noexcept { return taken_.load(std::memory_order_seq_cst); }
@@ -32,8 +32,8 @@ class progress_leadership {
   /// Returns how often something has happened that threads may wait for.
   std::uint32_t wakes() const noexcept { return wakes_.load(std::memory_order_seq_cst); }
   /// Sleeps until something has happened since `wakes()` was `seen`, or, if there is `waited`, that
-  /// has ended; `until` at most. Not at all, where nobody leads and `leads` says that it has to be
-  /// one of those who wait.
+  /// has ended; `until` at most. Does not sleep where no thread leads and `leads` says that one of
+  /// the waiting threads has to.
   void follow(clock::time_point until, std::uint32_t seen, const operation* waited, bool leads);
   /// Something has happened: `ended`, or (nothing) something else.
   void count_wake() noexcept { wakes_.fetch_add(1, std::memory_order_seq_cst); }
@@ -48,7 +48,8 @@ class progress_leadership {
   std::atomic<bool> leader_sleeps_{false};
 };
 
-/// The right of one thread to lead. Goes with the wait that took it, and to whoever waits next.
+/// The right of one thread to lead. Goes with the wait that took it, and to the next thread that
+/// waits.
 class progress_leader {
  public:
   explicit progress_leader(worker_core& worker) noexcept : worker_(worker) {}

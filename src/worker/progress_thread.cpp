@@ -22,7 +22,8 @@ void progress_thread::stop() noexcept {
   seat_.front().thread.join();
 }
 
-/// From now on the process's exit waits: whoever sees what this thread does next may call it.
+/// From now on the process's exit waits for this thread. Another one that sees what this one does
+/// next may call `exit()`.
 void progress_thread::leave_with_worker() noexcept {
   departing_ = departed_threads::instance().add(std::move(seat_));
   owns_worker_ = true;

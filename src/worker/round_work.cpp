@@ -39,8 +39,8 @@ void round_work::buffer_came() noexcept {
   note();
 }
 
-/// Returns whether anything was handed over. What lacks memory is tried again in the next round,
-/// and keeps nothing else waiting; then it throws std::bad_alloc.
+/// Returns whether anything was handed over. A task that lacks memory is tried again in the next
+/// round, and keeps no other one waiting; then this throws std::bad_alloc.
 bool round_work::take_handed(worker_core& worker, handler_queue& handlers) {
   if (!inbox_.has_any()) return false;
   inbox_tasks handed = inbox_.take(handlers, deferred_);

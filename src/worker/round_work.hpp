@@ -1,4 +1,4 @@
-// What a worker's next round has to do, besides UCX and the clock.
+// The work of a worker's next round, besides UCX and the clock.
 #pragma once
 
 #include <atomic>
@@ -36,8 +36,8 @@ class round_work {
   bool has_any() const noexcept {
     return agenda_.owed || pending_.load(std::memory_order_acquire) != 0;
   }
-  /// Does all of it. What is left meanwhile waits for the next round, and so does what there was no
-  /// memory for; then it throws std::bad_alloc. Returns whether there was any.
+  /// Does all of it. Work that it leaves waits for the next round, and so does work that there was
+  /// no memory for; then it throws std::bad_alloc. Returns whether there was any.
   bool run(worker_core& worker, worker_parts& parts, handler_queue& handlers);
   /// The worker ends: destroys what other threads have handed over.
   void drop_handed() noexcept { inbox_.drop(); }
@@ -47,7 +47,7 @@ class round_work {
  private:
   bool take_handed(worker_core& worker, handler_queue& handlers);
   bool run_deferred();
-  /// By an exchange: whoever finds it set sees what all have added that set it before.
+  /// By an exchange: a thread that finds it set sees what all have added that set it before.
   void note() noexcept { pending_.exchange(1, std::memory_order_acq_rel); }
 
   const round_agenda& agenda_;

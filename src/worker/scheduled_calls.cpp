@@ -75,7 +75,8 @@ void scheduled_calls::run(scheduled& call) {
 
 void scheduled_calls::run(progress_phase when, handler_queue& handlers) {
   std::unique_lock guard(worker_.lock());
-  // Where a caller of ours holds it, or another thread is in a handler, a later round will do it.
+  // Where a caller further out holds it, or another thread is in a handler, a later round will do
+  // it.
   if (!worker_.lock().is_outermost() || handlers.running()) return;
   schedule_.take(when, called_now_);
   handlers.run_between(guard, [&] {

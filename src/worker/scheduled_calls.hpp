@@ -1,4 +1,4 @@
-// What a worker is asked to call: at a time, or in its rounds.
+// The calls that a worker is asked for: at a time, or in its rounds.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace ucx::detail {
 class handler_queue;
 class worker_core;
 
-/// Keeps the schedule, and makes its calls, without the worker's lock. A part of its worker.
+/// Keeps the schedule, and makes its calls, without the worker's lock. A part of the worker.
 class scheduled_calls {
  public:
   explicit scheduled_calls(worker_core& worker) noexcept : worker_(worker) {}
@@ -37,7 +37,7 @@ class scheduled_calls {
   bool wants_round() const noexcept { return schedule_.wants_round(); }
   /// Queues the calls that are due by now, as far as there is memory; returns when the next one is.
   clock::time_point queue_due(clock::time_point now, handler_queue& handlers);
-  /// The worker ends. What is returned is to go without the lock.
+  /// The worker ends. The caller destroys the result without the lock.
   call_schedule::ended end() noexcept { return schedule_.end(); }
 
  private:

@@ -10,8 +10,8 @@
 
 namespace ucx::detail {
 
-/// Reading the clock costs as much as a round that finds nothing, so that it is read where there is
-/// a deadline only, and the cheap one first, which may be a tick off. Under the worker's lock.
+/// Reading the clock costs as much as a round that finds nothing. So it is read where there is a
+/// deadline only, and the cheap one first, which may be a tick off. Under the worker's lock.
 class tick_clock {
  public:
   explicit tick_clock(time_source& time) noexcept : time_(time) {}
@@ -37,8 +37,8 @@ class tick_clock {
     next_ = when;
     return true;
   }
-  /// What was due was seen to, and `first` is the first deadline that is left, besides those that
-  /// came meanwhile.
+  /// The caller has seen to what was due. `first` is the first deadline that is left, besides those
+  /// that came meanwhile.
   void seen_to(clock::time_point first) noexcept {
     // Something may be past its deadline for good reason (UCX has to let go first): no busy loop.
     next_ = std::max(std::min(next_, first), last_look_ + std::chrono::milliseconds(1));

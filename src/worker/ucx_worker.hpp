@@ -1,4 +1,4 @@
-// UCX's worker, of one of ours.
+// UCX's worker, which a `worker_core` drives.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -13,7 +13,7 @@
 namespace ucx::detail {
 
 /// Made or taken over, asked, driven, and destroyed by its owner, under the owner's lock: UCX sees
-/// one thread at a time. What it tells of itself never changes.
+/// one thread at a time. The facts that it tells never change.
 class ucx_worker {
  public:
   explicit ucx_worker(context_core& context) noexcept : context_(context) {}

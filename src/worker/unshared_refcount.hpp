@@ -7,8 +7,8 @@
 
 namespace ucx::detail {
 
-/// Counts requests instead of giving each of them a share: a share is counted by atomic steps, and
-/// these wait until everything that was stored is in the processor's cache, while what UCX has just
+/// Counts requests instead of giving each of them a share. A share is counted by atomic steps.
+/// These wait until everything that was stored is in the processor's cache, while what UCX has just
 /// sent through shared memory lies in another's. A handle that goes leaves its share here as long
 /// as there are requests. Under the worker's lock.
 template <class Kept>

@@ -22,8 +22,8 @@ class waiting_threads {
   waiting_threads& operator=(const waiting_threads&) = delete;
 
   /// Sleeps until the calling thread is woken, `until` at most; not at all unless `may_sleep()`
-  /// holds when it is asked: whoever makes that false after it was asked, and then wakes, wakes
-  /// this thread. `waited` is what it waits for; nothing where it may be anything.
+  /// holds when it is asked. A thread that makes that false after it was asked, and then wakes,
+  /// wakes this thread. `waited` is what it waits for; null where it may be anything.
   template <class Condition>
   void sleep(const operation* waited, clock::time_point until, Condition may_sleep) {
     if (waited == nullptr) for_anything_.fetch_add(1, std::memory_order_seq_cst);
@@ -49,7 +49,7 @@ class waiting_threads {
   void wake_for_anything() noexcept {
     if (for_anything_.load(std::memory_order_seq_cst) > 0) wake_those_for(nullptr);
   }
-  /// Wakes one that is not woken yet, to see to what nobody sees to.
+  /// Wakes one that is not woken yet, for work that no other thread sees to.
   void wake_one() noexcept;
 
  private:

@@ -25,7 +25,7 @@ class worker_copy : public device_copy,
 
   staging_buffer buffer;
 
-  /// Nobody waits for it any more: it need not happen, and what it has ended is not told.
+  /// Nothing waits for it any more: it need not happen, and what it has ended is not told.
   void abandon() noexcept { wanted_.store(false, std::memory_order_relaxed); }
   bool wanted() const noexcept final { return wanted_.load(std::memory_order_relaxed); }
 
@@ -43,8 +43,8 @@ class worker_copy : public device_copy,
  protected:
   /// On the copier's thread.
   virtual void copied() noexcept {}
-  /// It has ended, and is wanted still: `error` says how. Called once. What is left of `buffer` is
-  /// put back.
+  /// It has ended, and is wanted still: `error` says how. Called once. `buffer` is put back
+  /// afterwards, unless it was moved away.
   virtual void arrived() = 0;
 
  private:

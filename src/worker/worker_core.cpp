@@ -209,7 +209,8 @@ unsigned worker_core::progress_ucx() noexcept {
 bool worker_core::run_work() { return work_.run(*this, *parts_, handlers_); }
 
 bool worker_core::round() {
-  // Users' code may drop it. A thread of its own holds nothing: who drops it last waits for it.
+  // Users' code may drop it. The worker's own thread holds no share: a thread that drops the last
+  // one waits for it.
   std::shared_ptr<worker_core> kept;
   const auto keep = [&] {
     if (!kept && thread_ == nullptr) kept = share_of(*this);
@@ -310,13 +311,13 @@ bool worker_core::has_work() const noexcept {
   return work_.has_any() || handlers_.ready() || calls_.wants_round() || agenda_.copies;
 }
 
-// What runs in run_work() and here may start operations and leave further work; that waits for the
-// next round, but for destruction, which the destructor repeats.
+// Code in run_work() and here may start operations and leave further work. That waits for the next
+// round, but for destruction, which the destructor repeats.
 
 /// REQUIRES: a round of this worker is being made.
 bool worker_core::run_handlers(std::unique_lock<worker_lock>& guard,
                                const std::shared_ptr<worker_core>& kept) {
-  // Where a caller of ours holds it, the next round will do it.
+  // Where a caller further out holds it, the next round will do it.
   if (!lock_.is_outermost()) return false;
   if (!handlers_.run(guard, *parts_, kept)) return false;
   parts_->destroy_deferred();

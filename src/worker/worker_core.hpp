@@ -42,8 +42,9 @@ class progress_thread;
 struct retirement;
 
 /// One round after the other: UCX, the work that this leaves, the clock, and the handlers that are
-/// due. It has more functions, and parts, than a class should: all that is done at a worker meets
-/// here, and each of them combines two parts (to queue something, and to wake who drives).
+/// due. It has more functions, and parts, than a class should, because all that is done at a worker
+/// meets here. Each function combines two parts: it queues something, for example, and wakes the
+/// thread that drives.
 class worker_core : public std::enable_shared_from_this<worker_core> {
  public:
   using make_parts = std::unique_ptr<worker_parts> (*)(worker_core& worker);
@@ -85,23 +86,24 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   }
   /// For the parts, under the lock.
   round_agenda& agenda() noexcept { return agenda_; }
-  /// Who answers the control messages of peers that connect; nobody, unless a server does.
+  /// Sets the server that answers the control messages of peers that connect; null: there is none.
   void set_control_server(class control_server* server) noexcept { control_server_ = server; }
   class control_server* control_server() const noexcept {
     return control_server_;
   }
-  /// What tells this worker from all others, of any process.
+  /// A number that tells this worker from all others, of any process.
   std::uint64_t identity() const noexcept { return identity_; }
   result<worker_attributes> attributes();
   /// Safe from any thread.
   staging_statistics staging() const noexcept;
-  /// Returns bits that nobody can foresee.
+  /// Returns bits that can not be foreseen.
   std::uint64_t random();
 
   result<worker_address> address();
 
-  /// One round, unless the worker's own thread makes them: under the lock UCX, then what UCX's
-  /// callbacks left to do, then the clock; and without the lock the handlers that are due.
+  /// One round, unless the worker's own thread makes them. Under the lock it runs UCX, then what
+  /// UCX's callbacks left to do, then the clock. Without the lock it runs the handlers that are
+  /// due.
   bool progress();
   /// One round without users' handlers, and without the clock: under the lock UCX, and what this
   /// leaves to do. The thread that drives the worker calls the handlers. Returns whether something
@@ -113,7 +115,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   /// is `waited`, until that has ended.
   void progress_or_rest(idle_rounds& idle, clock::time_point until, progress_leader& leader,
                         std::uint32_t seen, const operation* waited = nullptr);
-  /// Who of those that wait drives it, and how the others sleep.
+  /// Which of the waiting threads drives it, and how the others sleep.
   progress_leadership& leadership() noexcept { return leadership_; }
   std::uint32_t wakes() const noexcept { return leadership_.wakes(); }
   /// Waits until `waited` is done, or `until` has passed; returns whether it is done. Makes one
@@ -150,10 +152,10 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void post(move_only_handler<> function);
   /// As `post`, for work of the library's own: it runs under the lock.
   void post_work(move_only_handler<> work);
-  /// The same, whatever memory is left.
+  /// As `post_work`, whatever memory is left.
   void hand_over(std::shared_ptr<inbox_task> work) noexcept;
 
-  /// What is called at a time, or in rounds.
+  /// The calls at a time, and in rounds.
   scheduled_calls& calls() noexcept { return calls_; }
 
   /// A buffer came back that a receive of this worker waits for. From any thread, under any lock.
@@ -172,7 +174,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
     if (!context_->log().writes(log_level::debug)) return;
     write_end(ended.sequence(), ended.describe(), ended.connection(), outcome);
   }
-  /// The same of one that was over within its call, and was no operation.
+  /// Writes the end of one that was over within its call, and was no operation.
   void log_done(const std::string& what, const driven_connection& over) {
     write_end(outstanding_.next_sequence(), what, &over, {});
   }
@@ -183,7 +185,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void queue_handler(arrived_message& active);
   /// Queues a call of the user's code: it runs behind those that are due, without the lock.
   void queue_handler(move_only_handler<> function);
-  /// The same of one that was expected.
+  /// As `queue_handler`, of a function that was expected.
   void queue_expected_handler(move_only_handler<> function) noexcept;
   /// Something has changed that threads may wait for, other than the end of an operation.
   void wake_waiters() noexcept {
@@ -211,9 +213,9 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void connection_failed(const driven_connection& connection, std::error_code why) noexcept;
   /// One round of UCX alone. Under the lock.
   unsigned progress_ucx() noexcept;
-  /// Call it when UCX was asked to close a socket outside its rounds: its thread may have left this
-  /// worker a message about that one, which is to be read before another worker's socket gets the
-  /// number (docs/architecture.md, "Facts about UCX behind all this"). Under the lock.
+  /// Call it when UCX was asked to close a socket outside its rounds. UCX's thread may have left
+  /// this worker a message about that socket. It is to be read before another worker's socket gets
+  /// the number (docs/architecture.md, "Facts about UCX behind all this"). Under the lock.
   void socket_closed() noexcept { socket_closed_ = true; }
   /// Returns whether this is called from UCX's callbacks, where UCX's objects can not be destroyed.
   bool inside_ucx() const noexcept;
@@ -266,7 +268,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   device_copiers copiers_;
   round_agenda agenda_;  // before the parts, which keep it
   std::unique_ptr<worker_parts> parts_;
-  // Of them, without a call; whoever looks knows more of these.
+  // Found in the parts without a call; the code that uses these knows more of them.
   connection_table& connections_;
   frame_sender& sender_;
   message_exchange& messages_;

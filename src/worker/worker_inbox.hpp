@@ -1,4 +1,4 @@
-// What other threads leave for a worker.
+// Work that other threads leave for a worker.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace ucx::detail {
 
-/// Who leaves something there wakes the worker then. Threads: safe.
+/// A thread that leaves something there wakes the worker then. Threads: safe.
 class worker_inbox {
  public:
   /// Returns whether something may be in it.

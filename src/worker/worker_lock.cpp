@@ -13,7 +13,7 @@ namespace {
 
 /// So many visits in a row make a visitor the user.
 constexpr unsigned most_visits = 8;
-/// What is done under the lock is short, mostly: so often a visitor looks before it sleeps.
+/// Work under the lock is short, mostly: so often a visitor looks before it sleeps.
 constexpr unsigned most_looks = 1000;
 
 long barrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0, 0); }
@@ -75,7 +75,7 @@ void worker_lock::wait_until_free() noexcept {
 
 /// Under the mutex: who has looked already sleeps by then.
 void worker_lock::wake_visitor() noexcept {
-  if (is_forked_child()) return;  // nobody visits here, and the parent's visitor may have had it
+  if (is_forked_child()) return;  // no thread visits here, and the parent's visitor may have had it
   const std::lock_guard guard(sleeping_);
   freed_.notify_one();
 }

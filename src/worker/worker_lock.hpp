@@ -15,14 +15,15 @@ namespace ucx::detail {
 /// all else that an uncontended lock costs.
 [[gnu::tls_model("initial-exec")]] inline constinit thread_local char thread_mark = 0;
 
-/// A mutex: one thread has it at a time, and sees what others did while they had it; who waits
-/// sleeps. Recursive, because completions start operations.
+/// A mutex: one thread has it at a time, and sees what others did while they had it. A thread that
+/// waits sleeps. Recursive, because completions start operations.
 /// Where there are visitors only, its user takes it with plain stores and loads, as in Dekker's
-/// algorithm; what these lack of an order, a visitor has the system bring about (membarrier(2);
-/// WG21 P1202, "asymmetric fences"). An atomic exchange of the user's would wait until all that it
-/// has stored is in its cache, and what UCX sends through shared memory lies in another core's. Who
-/// visits again and again becomes the user; where that changes too often, nobody is any more.
-/// In a child of fork() nobody waits for it: a thread that is not there may have it.
+/// algorithm. The order that these lack is brought about by the visitor, through the system
+/// (membarrier(2); WG21 P1202, "asymmetric fences"). An atomic exchange of the user's would wait
+/// until all that it has stored is in its cache. Data that UCX sends through shared memory lies in
+/// another core's. A thread that visits again and again becomes the user; where that changes too
+/// often, there is no user any more.
+/// In a child of fork() no thread waits for it: a thread that is not there may have it.
 /// It lives until every `unlock()` has returned: a user looks whether to wake somebody at the end.
 class worker_lock {
  public:
@@ -48,8 +49,8 @@ class worker_lock {
   }
   /// Returns whether its holder, who asks, holds it once: unlocking then sets it free.
   bool is_outermost() const noexcept { return depth_ == 1; }
-  /// For assertions. Where threads share the lock nobody notes who has it: that somebody has is all
-  /// that is known there.
+  /// For assertions. Where threads share the lock its holder is not noted: that a thread has it is
+  /// all that is known there.
   bool is_mine() const noexcept {
     return visited_ ? holder_.load(std::memory_order_relaxed) == &thread_mark : depth_ > 0;
   }
@@ -63,7 +64,7 @@ class worker_lock {
 
  private:
   /// Where a thread that usually takes the lock says that it has it. Never another thread's later:
-  /// who was the user may still store there what nobody looks at any more.
+  /// an earlier user may still store there, which no thread looks at any more.
   struct seat {
     std::atomic<const char*> user{nullptr};
     std::atomic<bool> taken{false};  // or about to be

@@ -1,4 +1,5 @@
-// What works at a worker, and is driven by it: connections, messages, and the answers to peers.
+// The parts that work at a worker, and are driven by it: connections, messages, and the answers to
+// peers.
 #pragma once
 
 #include <memory>
@@ -20,10 +21,11 @@ class frame_sender;
 class region_service;
 class worker_core;
 
-/// What the parts want a round to do: they keep it, and every round looks, which a call would slow.
+/// The wishes of the parts for a round: they keep it, and every round looks, which a call would
+/// slow.
 struct round_agenda {
   bool copies = false;  ///< Bytes to copy that no message of UCX's tells of.
-  bool owed = false;    ///< What a connection owes, to be done behind UCX's callbacks.
+  bool owed = false;    ///< Work that a connection owes, to be done behind UCX's callbacks.
 };
 
 /// A worker knows its parts by this interface only, and hands them out to those who know more. Made
@@ -60,7 +62,7 @@ class worker_parts {
   virtual void reap() = 0;
   /// Has the connections do what they owe; returns false where there was no memory for all of it.
   virtual bool pay_owed() noexcept = 0;
-  /// Deletes the connections that nobody holds and that UCX has let go of.
+  /// Deletes the connections that have no holder and that UCX has let go of.
   virtual void destroy_deferred() noexcept = 0;
   /// Looks at every connection's clock; returns when to look again.
   virtual clock::time_point tick(clock::time_point now) = 0;

@@ -18,7 +18,7 @@ class worker_round {
   worker_round(const worker_round&) = delete;
   worker_round& operator=(const worker_round&) = delete;
 
-  /// What follows is this part of the round.
+  /// This part of the round begins.
   void enter(part made) noexcept { part_ = made; }
 
   /// Returns whether the calling thread makes a round of `worker`.

@@ -13,7 +13,7 @@
 
 namespace ucx::detail {
 
-/// Leads every worker that nobody leads, for as long as it lives.
+/// Leads every worker that has no leader, for as long as it lives.
 class worker_set {
  public:
   worker_set() = default;

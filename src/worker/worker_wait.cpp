@@ -123,14 +123,14 @@ void worker_core::begin_drain(counted_region& region) noexcept {
 bool worker_core::drain(counted_region& region, idle_rounds& idle) noexcept {
   const bool ours = thread_ == nullptr && !is_shared();
   const std::uint32_t seen = wakes();
-  // Users' handlers belong to the thread that uses the worker, which may be another one.
+  // Users' handlers belong to the thread that uses the worker. That may be another one.
   if (ours) look();
   {
     const std::lock_guard guard(lock_);
     if (!parts_->answering(region)) return false;
   }
   if (ours) {
-    // What is left to do is the peer's, or of the thread that uses the worker.
+    // The rest is the peer's to do, or for the thread that uses the worker.
     if (idle.time_to_sleep(api())) api().wait_readable(-1, -1, longest_drain_rest);
   } else {
     progress_leader leader(*this);
@@ -142,7 +142,7 @@ bool worker_core::drain(counted_region& region, idle_rounds& idle) noexcept {
 void worker_core::end_drain(counted_region& region) noexcept {
   const std::lock_guard guard(lock_);
   parts_->cut_off(region);
-  // What is cut off ends in UCX's callbacks; those of dropped endpoints come by themselves.
+  // Answers that are cut off end in UCX's callbacks; those of dropped endpoints come by themselves.
   const clock::time_point last = api().now() + std::chrono::seconds(1);
   while (parts_->answering(region) && api().now() < last) {
     if (progress_ucx() == 0) api().relax();
