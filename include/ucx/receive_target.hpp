@@ -84,8 +84,9 @@ class receive_target {
 
   /// Allocates `made` from the resource of `from` for the kind of the sender's memory
   /// (`message_info::memory`), for a payload of up to `max_size` bytes. The call allocates. `made`
-  /// owns the memory from then on, whatever the outcome of the receive. A resource for a kind that
-  /// neither the processor nor the CUDA driver copies to (`rocm`, `other`) counts as missing.
+  /// owns the memory as soon as the receive has started, and the old memory of `made` goes. A
+  /// receive that fails at once leaves `made` alone. A resource for a kind that neither the
+  /// processor nor the CUDA driver copies to (`rocm`, `other`) counts as missing.
   /// Lifetime: the resource, until `made` has died; `from`, during the call.
   /// Errors: also no_memory (the resource's std::bad_alloc), not_supported
   /// (`missing_resource::strict`; a receive of `endpoint` or `worker`). With either nothing was

@@ -15,7 +15,9 @@
 #include "support/simulated/simulated_messages.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/buffer_pool.hpp"
+#include "ucx/error.hpp"
 #include "ucx/memory_resources.hpp"
+#include "ucx/message.hpp"
 #include "ucx/message_parts.hpp"
 
 namespace ucx::test {
@@ -118,6 +120,28 @@ TEST(ReceiveTarget, MemoryOfTheSendersKindIsForMessagesThatAreHeld) {
     held.receive({made, known, size});
     EXPECT_TRUE(std::ranges::equal(made.bytes(), bytes));
     EXPECT_FALSE(both.outcome(send));
+  }
+}
+
+TEST(ReceiveTarget, StaysWhereASecondReceiveIsRefused) {
+  for (const bool is_whole : {true, false}) {
+    simulated_messages both;
+    const memory_resources known;
+    const std::vector<std::byte> bytes = pattern(300'000);
+    request send = both.sender.start_send(7, bytes);
+    message held = both.take(7);
+    buffer made;
+    request receive = held.start_receive({made, known, bytes.size()});
+    if (is_whole) {
+      EXPECT_FALSE(both.outcome(receive));
+    }
+    const std::byte* const place = made.data();
+    const request twice = held.start_receive({made, known, bytes.size()});
+    EXPECT_EQ(twice.error(), errc::invalid_argument);
+    EXPECT_EQ(made.data(), place);
+    EXPECT_FALSE(both.outcome(receive));
+    EXPECT_FALSE(both.outcome(send));
+    EXPECT_TRUE(std::ranges::equal(made.bytes(), bytes));
   }
 }
 
