@@ -150,7 +150,7 @@ class UCXIO_EXPORT client {
   std::vector<entry> list(const io_options& options = {}, std::error_code& ec = throws);
   /// Lists like `list()`, without holding all names in memory: `visitor` gets them. An exception of
   /// `visitor` ends the list. The time-out bounds each question.
-  /// Errors: those of `list()`, but no_memory.
+  /// Errors: those of `list()`, but no_memory; invalid_argument (`visitor` is empty).
   void visit(const entry_visitor& visitor, const io_options& options = {},
              std::error_code& ec = throws);
 
@@ -176,6 +176,7 @@ class UCXIO_EXPORT client {
                                    std::error_code& ec = throws);
   /// Lists like `list_directory()`, as `visit()` does. Returns the number of names that are not
   /// served.
+  /// Errors: those of `list_directory()`, but no_memory; invalid_argument (`visitor` is empty).
   std::uint64_t visit_directory(std::string_view directory, const entry_visitor& visitor,
                                 const io_options& options = {}, std::error_code& ec = throws);
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -40,6 +41,19 @@ simulated_server_options quick() {
     each->heartbeat_timeout = 1s;
   }
   return options;
+}
+
+TEST(Server, IsNotAskedForNamesThatNobodyLooksAt) {
+  simulated_server served;
+  client reader = served.connect();
+  const std::uint64_t before = reader.statistics().requests;
+  std::error_code ec;
+  reader.visit({}, {}, ec);
+  EXPECT_EQ(ec, errc::invalid_argument);
+  EXPECT_EQ(reader.visit_directory("", {}, {}, ec), 0U);
+  EXPECT_EQ(ec, errc::invalid_argument);
+  EXPECT_THROW(reader.visit({}), error);
+  EXPECT_EQ(reader.statistics().requests, before);
 }
 
 TEST(Server, ServesAName) {
