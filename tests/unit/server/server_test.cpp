@@ -43,6 +43,22 @@ simulated_server_options quick() {
   return options;
 }
 
+TEST(Server, TellsItsUrlOrByACodeWhyItHasNone) {
+  simulated_server served;
+  std::error_code ec = errc::busy;
+  EXPECT_NE(served.server().url("a b", ec).find("/a%20b"), std::string::npos);
+  EXPECT_FALSE(ec);
+  served.server().close();
+  EXPECT_EQ(served.server().url("a b", ec), "");
+  EXPECT_EQ(ec, errc::closed);
+  EXPECT_THROW(static_cast<void>(served.server().url()), error);
+  simulated_server_options hidden;
+  hidden.server.bind = "";
+  simulated_server unseen(hidden);
+  EXPECT_EQ(unseen.server().url({}, ec), "");
+  EXPECT_EQ(ec, errc::not_supported);
+}
+
 TEST(Server, IsNotAskedForNamesThatNobodyLooksAt) {
   simulated_server served;
   client reader = served.connect();
