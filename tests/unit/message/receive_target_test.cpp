@@ -15,10 +15,14 @@
 #include "support/simulated/simulated_messages.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/buffer_pool.hpp"
+#include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_resources.hpp"
 #include "ucx/message.hpp"
 #include "ucx/message_parts.hpp"
+
+#include "ucx/tag_match.hpp"
+#include "ucx/worker.hpp"
 
 namespace ucx::test {
 namespace {
@@ -31,6 +35,17 @@ static_assert(!std::is_convertible_v<const std::vector<std::byte>&, receive_targ
 static_assert(!std::is_convertible_v<std::vector<std::byte>, receive_target>);
 static_assert(!std::is_convertible_v<buffer&, receive_target>);
 static_assert(std::is_trivially_copyable_v<receive_target>);
+
+// A count of before is a number: braces are none.
+template <class Receives, class Place, class... What>
+concept takes_braces = requires(Receives& from, Place& made, What... what) {
+  from.start_receive(what..., made, {});
+};
+static_assert(!takes_braces<endpoint, buffer, tag_match>);
+static_assert(!takes_braces<endpoint, message_parts, tag_match>);
+static_assert(!takes_braces<worker, buffer, tag_match>);
+static_assert(!takes_braces<worker, message_parts, tag_match>);
+static_assert(!takes_braces<message, buffer> && !takes_braces<message, message_parts>);
 
 enum class received_by { of_anybody, of_one_peer, of_a_held_message };
 
