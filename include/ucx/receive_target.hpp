@@ -1,6 +1,5 @@
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -17,15 +16,6 @@ class message;
 
 namespace detail {
 struct receive_place;
-
-/// Bytes in one piece: spans, vectors, arrays, and types that convert to a span.
-template <class From>
-concept writable_bytes = std::convertible_to<From, std::span<std::byte>>;
-
-/// A list of spans of bytes.
-template <class From>
-concept writable_spans =
-    !writable_bytes<From> && std::convertible_to<From, std::span<const std::span<std::byte>>>;
 }  // namespace detail
 
 /// The place for a message: memory of the caller's, or memory that is made when the length is
@@ -51,11 +41,11 @@ class receive_target {
   /// Has no bytes: only an empty message fits.
   receive_target() noexcept = default;
   /// Fills one run of bytes.
-  template <detail::writable_bytes Bytes>
+  template <detail::span_of_bytes<std::byte> Bytes>
   receive_target(Bytes&& into)  // NOLINT(google-explicit-constructor): they are one
       : form_(std::in_place_type<run>, std::forward<Bytes>(into)) {}
   /// Fills several runs of bytes, one behind the other.
-  template <detail::writable_spans Spans>
+  template <detail::spans_of_bytes<std::byte> Spans>
   receive_target(Spans&& scattered)  // NOLINT(google-explicit-constructor): they are one
       : form_(std::in_place_type<run_list>, std::forward<Spans>(scattered)) {}
 
