@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <memory_resource>
 #include <span>
@@ -14,7 +15,17 @@ namespace ucx {
 
 namespace detail {
 class buffer_home;
-}
+
+/// Bytes in one piece: spans, vectors, arrays, and types that convert to a span. `Byte` is const
+/// where they are only read.
+template <class From, class Byte>
+concept span_of_bytes = std::convertible_to<From, std::span<Byte>>;
+
+/// A list of spans of bytes.
+template <class From, class Byte>
+concept spans_of_bytes =
+    !span_of_bytes<From, Byte> && std::convertible_to<From, std::span<const std::span<Byte>>>;
+}  // namespace detail
 
 /// Memory that its holder may move into a send. It comes back, or is freed, without a call. It is
 /// from the heap, from a memory resource, from a `buffer_pool`, or from elsewhere with a function

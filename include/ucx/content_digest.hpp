@@ -35,6 +35,9 @@ UCXIO_EXPORT content_digest digest_of(std::span<const std::byte> bytes) noexcept
 /// Returns 32 hexadecimal digits, as `xxh128sum` prints them.
 UCXIO_EXPORT std::string to_string(const content_digest& digest);
 
+template <>
+inline constexpr bool detail::is_printed<content_digest> = true;
+
 /// Computes the hash of bytes that come piece by piece; it equals `digest_of` all of them.
 class UCXIO_EXPORT content_hasher {
  public:

@@ -39,6 +39,9 @@ enum class feature : unsigned {
 /// Returns the names of the features, with "|" between them.
 UCXIO_EXPORT std::string to_string(feature value);
 
+template <>
+inline constexpr bool detail::is_printed<feature> = true;
+
 constexpr feature operator|(feature a, feature b) noexcept {
   return static_cast<feature>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }

@@ -26,6 +26,11 @@ class UCXIO_EXPORT basic_file_stream : public Base {
  public:
   basic_file_stream();
   /// Opens a URL or a local path. A name is a text, or a path of std::filesystem or Boost.
+  explicit basic_file_stream(const char* name, std::ios_base::openmode how = mode,
+                             const stream_options& options = {})
+      : basic_file_stream() {
+    open(name, how, options);
+  }
   template <detail::file_name Name = std::string>
   explicit basic_file_stream(const Name& name, std::ios_base::openmode how = mode,
                              const stream_options& options = {})

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -13,15 +12,6 @@ namespace ucx {
 
 namespace detail {
 class send_source;
-
-/// Bytes in one piece: spans, vectors, arrays, and types that convert to a span.
-template <class From>
-concept readable_bytes = std::convertible_to<From, std::span<const std::byte>>;
-
-/// A list of spans of bytes.
-template <class From>
-concept readable_spans =
-    !readable_bytes<From> && std::convertible_to<From, std::span<const std::span<const std::byte>>>;
 }  // namespace detail
 
 /// The address of an active message: a handler of the peer, and a header for it. The peer's
@@ -75,11 +65,11 @@ class payload {
   /// Has no bytes.
   payload() noexcept = default;
   /// Has one run of bytes.
-  template <detail::readable_bytes Bytes>
+  template <detail::span_of_bytes<const std::byte> Bytes>
   payload(Bytes&& bytes)  // NOLINT(google-explicit-constructor): they are one
       : form_(std::in_place_type<run>, std::forward<Bytes>(bytes)) {}
   /// Has several runs of bytes, which the receiver gets as one.
-  template <detail::readable_spans Spans>
+  template <detail::spans_of_bytes<const std::byte> Spans>
   payload(Spans&& gathered)  // NOLINT(google-explicit-constructor): they are one
       : form_(std::in_place_type<run_list>, std::forward<Spans>(gathered)) {}
   /// Has the bytes of `taken` that are in use. The send takes the buffer over when it starts, and

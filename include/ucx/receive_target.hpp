@@ -1,6 +1,5 @@
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -17,15 +16,6 @@ class message;
 
 namespace detail {
 struct receive_place;
-
-/// Bytes in one piece: spans, vectors, arrays, and types that convert to a span.
-template <class From>
-concept writable_bytes = std::convertible_to<From, std::span<std::byte>>;
-
-/// A list of spans of bytes.
-template <class From>
-concept writable_spans =
-    !writable_bytes<From> && std::convertible_to<From, std::span<const std::span<std::byte>>>;
 }  // namespace detail
 
 /// The place for a message: memory of the caller's, or memory that is made when the length is
@@ -41,8 +31,8 @@ concept writable_spans =
 /// Any form but the last one goes with every receive of a message. `message` alone takes the last
 /// one: only of a message that the program holds is the kind known at the call. `endpoint` and
 /// `worker` refuse it with `not_supported`. `take()` the message first, or handle it.
-/// A message that is longer than its place is `message_truncated`. It is lost, and nothing is
-/// written.
+/// A message that is longer than its place is `message_truncated`. Nothing is written. The message
+/// is lost, unless the program holds it and its payload is here (`message::is_here`).
 /// Lifetime: it owns nothing. The call that receives reads lists of spans. The bytes of spans, and
 /// `made`, must stay where they are, untouched, until the receive is done.
 /// Cost: it allocates nothing itself.
@@ -51,11 +41,11 @@ class receive_target {
   /// Has no bytes: only an empty message fits.
   receive_target() noexcept = default;
   /// Fills one run of bytes.
-  template <detail::writable_bytes Bytes>
+  template <detail::span_of_bytes<std::byte> Bytes>
   receive_target(Bytes&& into)  // NOLINT(google-explicit-constructor): they are one
       : form_(std::in_place_type<run>, std::forward<Bytes>(into)) {}
   /// Fills several runs of bytes, one behind the other.
-  template <detail::writable_spans Spans>
+  template <detail::spans_of_bytes<std::byte> Spans>
   receive_target(Spans&& scattered)  // NOLINT(google-explicit-constructor): they are one
       : form_(std::in_place_type<run_list>, std::forward<Spans>(scattered)) {}
 
@@ -84,8 +74,9 @@ class receive_target {
 
   /// Allocates `made` from the resource of `from` for the kind of the sender's memory
   /// (`message_info::memory`), for a payload of up to `max_size` bytes. The call allocates. `made`
-  /// owns the memory from then on, whatever the outcome of the receive. A resource for a kind that
-  /// neither the processor nor the CUDA driver copies to (`rocm`, `other`) counts as missing.
+  /// owns the memory as soon as the receive has started, and the old memory of `made` goes. A
+  /// receive that fails at once leaves `made` alone. A resource for a kind that neither the
+  /// processor nor the CUDA driver copies to (`rocm`, `other`) counts as missing.
   /// Lifetime: the resource, until `made` has died; `from`, during the call.
   /// Errors: also no_memory (the resource's std::bad_alloc), not_supported
   /// (`missing_resource::strict`; a receive of `endpoint` or `worker`). With either nothing was

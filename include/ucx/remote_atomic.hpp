@@ -66,30 +66,37 @@ class remote_atomic {
   }
 
   void store(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
-    start(atomic_operation::store, value, nullptr, 0, options).wait(ec);
+    start(atomic_operation::store, value, nullptr, options).wait(ec);
   }
   void store_add(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
-    start(atomic_operation::add, value, nullptr, 0, options).wait(ec);
+    start(atomic_operation::add, value, nullptr, options).wait(ec);
   }
   void store_and(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
-    start(atomic_operation::bit_and, value, nullptr, 0, options).wait(ec);
+    start(atomic_operation::bit_and, value, nullptr, options).wait(ec);
   }
   void store_or(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
-    start(atomic_operation::bit_or, value, nullptr, 0, options).wait(ec);
+    start(atomic_operation::bit_or, value, nullptr, options).wait(ec);
   }
   void store_xor(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
-    start(atomic_operation::bit_xor, value, nullptr, 0, options).wait(ec);
+    start(atomic_operation::bit_xor, value, nullptr, options).wait(ec);
   }
 
-  /// Starts any of the operations above. `operand` is the second argument of `operation`; `load`
-  /// has none, and for `compare_exchange` it is the new number. `previous`, where it is not null,
-  /// gets the old number. Only `compare_exchange` looks at `expected`.
+  /// Starts any of the operations above but `compare_exchange`. `load` does not look at `operand`.
+  /// `previous`, where it is not null, gets the old number.
   /// Lifetime: `previous`, until the request is done.
+  /// Errors: also invalid_argument (`compare_exchange`, or a value that is no operation).
   request start(atomic_operation operation, Integer operand, Integer* previous = nullptr,
-                Integer expected = 0, const io_options& options = {}) {
-    atomic_access wanted = access(operation, operand);
-    wanted.expected = bits(expected);
-    return begin(wanted, previous, options);
+                const io_options& options = {}) {
+    // Nothing is expected here, so a `compare_exchange` is no operation: the region refuses it.
+    const bool lacks = operation == atomic_operation::compare_exchange;
+    return begin(access(lacks ? atomic_operation() : operation, operand), previous, options);
+  }
+  /// Starts `compare_exchange`. `previous` gets the old number. The number is `desired` now if
+  /// that equals `expected`.
+  /// Lifetime: `previous`, until the request is done.
+  request start_compare_exchange(Integer expected, Integer desired, Integer& previous,
+                                 const io_options& options = {}) {
+    return begin(exchange_if(expected, desired), &previous, options);
   }
 
 #if UCXIO_OLD_NAMES

@@ -86,4 +86,7 @@ struct UCXIO_EXPORT remote_descriptor {
 /// Returns a line for people: region, size, access and kind, but never the key.
 UCXIO_EXPORT std::string to_string(const remote_descriptor& descriptor);
 
+template <>
+inline constexpr bool detail::is_printed<remote_descriptor> = true;
+
 }  // namespace ucx

@@ -150,10 +150,11 @@ class UCXIO_EXPORT remote_region {
   /// Completes: when the owner's processor has done it, and `previous` (empty, or as wide as the
   /// number) has the old number.
   /// Lifetime: `previous`, until the request is done.
-  /// Errors: invalid_argument (another width than 4 or 8, a number that is not aligned in the
-  /// owner's memory), out_of_range, permission_denied (fetching needs to read, too), not_supported
-  /// (a file, memory of a device), feature_disabled: nothing was done; else those of
-  /// `start_read_at`: the access was done once or not at all.
+  /// Errors: invalid_argument (another width than 4 or 8, a value that is no operation, `previous`
+  /// of another size, a number that is not aligned in the owner's memory), out_of_range,
+  /// permission_denied (fetching needs to read, too), not_supported (a file, memory of a device),
+  /// feature_disabled: nothing was done; else those of `start_read_at`: the access was done once or
+  /// not at all.
   request start_atomic(std::uint64_t offset, const atomic_access& wanted,
                        std::span<std::byte> previous = {}, const io_options& options = {});
 

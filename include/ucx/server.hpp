@@ -171,7 +171,7 @@ class UCXIO_EXPORT server {
   /// the host is this machine's name. For a server that does not listen it is the URL of the first
   /// address file.
   /// Errors: not_supported (it does not listen, and has no address file), closed.
-  std::string url(std::string_view name = {}) const;
+  std::string url(std::string_view name = {}, std::error_code& ec = throws) const;
 
   server_statistics statistics() const;
 

@@ -80,6 +80,9 @@ class UCXIO_EXPORT socket_address {
 /// Returns "host:port", IPv6 hosts in brackets; "(none)" for an empty address.
 UCXIO_EXPORT std::string to_string(const socket_address& address);
 
+template <>
+inline constexpr bool detail::is_printed<socket_address> = true;
+
 /// Looks a host name up and returns all addresses, in the resolver's order, with `port`.
 /// Errors: host_not_found, whose text names the host and gives the resolver's words; timed_out;
 /// busy (64 earlier questions are still unanswered).

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <concepts>
 #include <iosfwd>
 #include <string_view>
 
@@ -14,8 +13,16 @@ std::string_view enum_name(Enumeration value) noexcept = delete;
 
 template <class Enumeration>
 concept named_enumeration = requires(Enumeration value) {
-  enum_name(value);
+  detail::enum_name(value);  // qualified: other namespaces may have a function of this name
 };
+
+/// True of the types that `<<` writes by `to_string`: enumerations, and classes with a
+/// specialisation beside themselves. A stream of namespace ucx brings `<<` to values of all types.
+template <class Value>
+inline constexpr bool is_printed = named_enumeration<Value>;
+
+template <class Value>
+concept printed = is_printed<Value>;
 }  // namespace detail
 
 /// Returns the name of an enumerator, as code writes it: "read_write". Every enumeration of this
@@ -27,10 +34,7 @@ std::string_view to_string(Enumeration value) noexcept {
 
 /// Writes what `to_string` returns for `value`: an enumerator, an address, a URL, a digest, a
 /// version, a descriptor.
-template <class Value, class Traits>
-requires requires(const Value& value) {
-  { to_string(value) } -> std::convertible_to<std::string_view>;
-}
+template <detail::printed Value, class Traits>
 std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out,
                                              const Value& value) {
   return out << std::string_view(to_string(value));

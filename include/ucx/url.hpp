@@ -82,6 +82,9 @@ class UCXIO_EXPORT url {
 /// Returns the text form: "ucx://127.0.0.1:7471/a%20name"; empty for an empty URL.
 UCXIO_EXPORT std::string to_string(const url& address);
 
+template <>
+inline constexpr bool detail::is_printed<url> = true;
+
 }  // namespace ucx
 
 template <>

@@ -20,6 +20,9 @@ struct version_number {
 /// Returns "major.minor.patch".
 UCXIO_EXPORT std::string to_string(version_number version);
 
+template <>
+inline constexpr bool detail::is_printed<version_number> = true;
+
 /// Returns the version of the ucxio library that the program runs with.
 UCXIO_EXPORT version_number version() noexcept;
 

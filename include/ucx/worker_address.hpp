@@ -52,6 +52,9 @@ class UCXIO_EXPORT worker_address {
 /// Returns the framed form in hexadecimal.
 UCXIO_EXPORT std::string to_string(const worker_address& address);
 
+template <>
+inline constexpr bool detail::is_printed<worker_address> = true;
+
 /// Reads a text of `to_string`.
 /// Errors: bad_address, version_mismatch.
 UCXIO_EXPORT worker_address parse_worker_address(std::string_view text,

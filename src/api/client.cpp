@@ -39,6 +39,10 @@ client_files* files_of(const std::shared_ptr<client_core>& core) {
   return core ? &core->files() : nullptr;
 }
 
+result<void> no_visitor() {
+  return failure{errc::invalid_argument, "visiting names with an empty visitor"};
+}
+
 /// Has a part of a client, if it was made, do something.
 template <class Part, class Call, class... Args>
 std::invoke_result_t<Call, Part&, Args...> ask(Part* part, Call call, Args&&... args) {
@@ -123,11 +127,16 @@ directory_listing client::list_directory(std::string_view directory, const io_op
 }
 
 void client::visit(const entry_visitor& visitor, const io_options& options, std::error_code& ec) {
+  if (!visitor) return no_visitor().or_end(ec);
   ask(names_of(core_), &client_names::visit, visitor, options).or_end(ec);
 }
 
 std::uint64_t client::visit_directory(std::string_view directory, const entry_visitor& visitor,
                                       const io_options& options, std::error_code& ec) {
+  if (!visitor) {
+    no_visitor().or_end(ec);
+    return 0;
+  }
   return ask(names_of(core_), &client_names::visit_directory, directory, visitor, options)
       .or_end(ec);
 }

@@ -49,8 +49,8 @@ buffer taken_from(std::pmr::memory_resource& resource, std::size_t length) {
 }
 
 /// Makes the memory for a message, of the kind of the sender's.
-detail::result<void> make_of_kind(buffer& made, const message_info& said,
-                                  const memory_resources& from, missing_resource missing) {
+detail::result<buffer> make_of_kind(const message_info& said, const memory_resources& from,
+                                    missing_resource missing) {
   std::pmr::memory_resource* const taken = resource_for(from, said.memory, missing);
   if (taken == nullptr) {
     return detail::failure{errc::not_supported, "receive of a message out of " +
@@ -59,12 +59,11 @@ detail::result<void> make_of_kind(buffer& made, const message_info& said,
   }
   const auto length = static_cast<std::size_t>(said.length);
   try {
-    made = taken_from(*taken, length);
+    return taken_from(*taken, length);
   } catch (const std::bad_alloc&) {
     return detail::failure{errc::no_memory, "receive of a message of " + std::to_string(length) +
                                                 " bytes into memory of a resource"};
   }
-  return {};
 }
 
 }  // namespace
@@ -105,10 +104,12 @@ request message::start_receive(const receive_target& into, const io_options& opt
   if (arrived_ == nullptr || info().length > place->max_size) {
     return detail::start_of(worker_, arrived_, {*place->made, place->max_size}, options);
   }
-  const detail::result<void> made =
-      make_of_kind(*place->made, info(), *place->from, place->missing);
+  detail::result<buffer> made = make_of_kind(info(), *place->from, place->missing);
   if (!made) return detail::failed_request(made.why().code, made.why().text);
-  return detail::start_of(worker_, arrived_, place->made->bytes(), options);
+  request started = detail::start_of(worker_, arrived_, made->bytes(), options);
+  // A second receive fails at once: the memory of the first one may be filled at this moment.
+  if (!started.done() || !started.error()) *place->made = *std::move(made);
+  return started;
 }
 
 void message::receive(const receive_target& into, const io_options& options, std::error_code& ec) {

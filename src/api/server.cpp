@@ -39,6 +39,19 @@ result<void> publish_address_of(const std::shared_ptr<server_core>& core,
   return failure{errc::closed, "writing the address of a server that was closed"};
 }
 
+result<std::string> url_of(const std::shared_ptr<server_core>& core, std::string_view name) {
+  if (core && detail::is_forked_child()) {
+    return failure{errc::forked_child, "asking for the URL of a server of the parent's"};
+  }
+  std::string made = core ? core->url(name) : std::string();
+  if (!made.empty()) return made;
+  if (!core || core->is_closed()) {
+    return failure{errc::closed, "asking for the URL of a server that was closed"};
+  }
+  return failure{errc::not_supported,
+                 "asking for the URL of a server that does not listen and has no address file"};
+}
+
 #if UCXIO_OLD_NAMES
 std::error_code withdraw(const std::shared_ptr<server_core>& core, std::string_view name) {
   if (detail::is_forked_child()) return errc::forked_child;
@@ -119,18 +132,8 @@ void server::publish_address(const std::filesystem::path& file, std::error_code&
   publish_address_of(core_, file).or_end(ec);
 }
 
-std::string server::url(std::string_view name) const {
-  if (core_ && detail::is_forked_child()) {
-    throw error(errc::forked_child, "asking for the URL of a server of the parent's");
-  }
-  std::string made = core_ ? core_->url(name) : std::string();
-  if (made.empty()) {
-    const bool open = core_ && !core_->is_closed();
-    throw error(open ? errc::not_supported : errc::closed,
-                open ? "asking for the URL of a server that does not listen and has no address file"
-                     : "asking for the URL of a server that was closed");
-  }
-  return made;
+std::string server::url(std::string_view name, std::error_code& ec) const {
+  return url_of(core_, name).or_end(ec);
 }
 
 server_statistics server::statistics() const {

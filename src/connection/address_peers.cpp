@@ -22,11 +22,12 @@ void address_peers::queue(Call call) {
     const std::shared_ptr<address_peers> kept = weak.lock();
     if (!kept) return;
     const auto worker = kept->worker_.weak_from_this().lock();  // a handler may drop it
-    std::shared_ptr<connection_events> events;                  // goes behind the lock
     std::unique_lock guard(kept->worker_.lock());
-    events = kept->events_;
+    std::shared_ptr<connection_events> events = kept->events_;
     const handler_scope telling(kept->worker_, guard, kept->telling_);
-    call(*events);
+    // The handlers may have been replaced meanwhile: they are destroyed while others wait for it.
+    const std::shared_ptr<connection_events> here = std::move(events);
+    call(*here);
   });
 }
 

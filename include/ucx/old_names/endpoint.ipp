@@ -40,18 +40,19 @@ template <std::convertible_to<std::string_view> Host>
                                                            const send_options& options = {}) {
   post_send(tag, what, key, options, ec);
 }
+template <std::integral Count>
 [[deprecated("start_receive(wanted, {made, max_size})")]] request start_receive(
-    const tag_match& wanted, buffer& made, std::size_t most, const io_options& options = {}) {
-  return start_receive(wanted, {made, most}, options);
+    const tag_match& wanted, buffer& made, Count most, const io_options& options = {}) {
+  return start_receive(wanted, {made, static_cast<std::size_t>(most)}, options);
 }
 [[deprecated("start_receive(wanted, {made, pool})")]] request start_receive(
     const tag_match& wanted, buffer& made, buffer_pool& pool, const io_options& options = {}) {
   return start_receive(wanted, {made, pool}, options);
 }
+template <std::integral Count>
 [[deprecated("start_receive(wanted, {made, max_size})")]] request start_receive(
-    const tag_match& wanted, message_parts& made, std::size_t most,
-    const io_options& options = {}) {
-  return start_receive(wanted, {made, most}, options);
+    const tag_match& wanted, message_parts& made, Count most, const io_options& options = {}) {
+  return start_receive(wanted, {made, static_cast<std::size_t>(most)}, options);
 }
 [[deprecated("start_send(tag, payload::parts(parts))")]] request start_send_parts(
     std::uint64_t tag, std::span<const std::span<const std::byte>> parts,

@@ -5,20 +5,23 @@
                                                          const io_options& options = {}) {
   receive(into, options, ec);
 }
+template <std::integral Count>
 [[deprecated("start_receive({made, max_size})")]] request start_receive(
-    buffer& made, std::size_t most, const io_options& options = {}) {
-  return start_receive({made, most}, options);
+    buffer& made, Count most, const io_options& options = {}) {
+  return start_receive({made, static_cast<std::size_t>(most)}, options);
 }
 [[deprecated("start_receive({made, pool})")]] request start_receive(
     buffer& made, buffer_pool& pool, const io_options& options = {}) {
   return start_receive({made, pool}, options);
 }
+template <std::integral Count>
 [[deprecated("start_receive({made, max_size})")]] request start_receive(
-    message_parts& made, std::size_t most, const io_options& options = {}) {
-  return start_receive({made, most}, options);
+    message_parts& made, Count most, const io_options& options = {}) {
+  return start_receive({made, static_cast<std::size_t>(most)}, options);
 }
+template <std::integral Count>
 [[deprecated("start_receive({made, from, max_size, missing})")]] request start_receive(
-    buffer& made, const memory_resources& from, std::size_t most,
+    buffer& made, const memory_resources& from, Count most,
     missing_resource missing = missing_resource::fallback, const io_options& options = {}) {
-  return start_receive({made, from, most, missing}, options);
+  return start_receive({made, from, static_cast<std::size_t>(most), missing}, options);
 }

@@ -52,45 +52,40 @@
   store_xor(value, options, ec);
 }
 [[deprecated("use start")]] request start_load(Integer& value, const io_options& options = {}) {
-  return start(atomic_operation::load, 0, &value, 0, options);
-}
-[[deprecated("use start")]] request start_compare_exchange(Integer expected, Integer desired,
-                                                           Integer& found,
-                                                           const io_options& options = {}) {
-  return start(atomic_operation::compare_exchange, desired, &found, expected, options);
+  return start(atomic_operation::load, 0, &value, options);
 }
 [[deprecated("use start")]] request start_exchange(Integer value, Integer& previous,
                                                    const io_options& options = {}) {
-  return start(atomic_operation::store, value, &previous, 0, options);
+  return start(atomic_operation::store, value, &previous, options);
 }
 [[deprecated("use start")]] request start_fetch_add(Integer value, Integer& previous,
                                                     const io_options& options = {}) {
-  return start(atomic_operation::add, value, &previous, 0, options);
+  return start(atomic_operation::add, value, &previous, options);
 }
 [[deprecated("use start")]] request start_fetch_and(Integer value, Integer& previous,
                                                     const io_options& options = {}) {
-  return start(atomic_operation::bit_and, value, &previous, 0, options);
+  return start(atomic_operation::bit_and, value, &previous, options);
 }
 [[deprecated("use start")]] request start_fetch_or(Integer value, Integer& previous,
                                                    const io_options& options = {}) {
-  return start(atomic_operation::bit_or, value, &previous, 0, options);
+  return start(atomic_operation::bit_or, value, &previous, options);
 }
 [[deprecated("use start")]] request start_fetch_xor(Integer value, Integer& previous,
                                                     const io_options& options = {}) {
-  return start(atomic_operation::bit_xor, value, &previous, 0, options);
+  return start(atomic_operation::bit_xor, value, &previous, options);
 }
 [[deprecated("use start")]] request start_store(Integer value, const io_options& options = {}) {
-  return start(atomic_operation::store, value, nullptr, 0, options);
+  return start(atomic_operation::store, value, nullptr, options);
 }
 [[deprecated("use start")]] request start_store_add(Integer value, const io_options& options = {}) {
-  return start(atomic_operation::add, value, nullptr, 0, options);
+  return start(atomic_operation::add, value, nullptr, options);
 }
 [[deprecated("use start")]] request start_store_and(Integer value, const io_options& options = {}) {
-  return start(atomic_operation::bit_and, value, nullptr, 0, options);
+  return start(atomic_operation::bit_and, value, nullptr, options);
 }
 [[deprecated("use start")]] request start_store_or(Integer value, const io_options& options = {}) {
-  return start(atomic_operation::bit_or, value, nullptr, 0, options);
+  return start(atomic_operation::bit_or, value, nullptr, options);
 }
 [[deprecated("use start")]] request start_store_xor(Integer value, const io_options& options = {}) {
-  return start(atomic_operation::bit_xor, value, nullptr, 0, options);
+  return start(atomic_operation::bit_xor, value, nullptr, options);
 }

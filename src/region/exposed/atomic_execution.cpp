@@ -50,17 +50,14 @@ std::optional<decoded_atomic> decode_atomic(std::span<const std::byte> wire,
                                             std::uint64_t width) noexcept {
   if (wire.size() != std::tuple_size_v<atomic_payload>) return std::nullopt;
   if (width != 4 && width != 8) return std::nullopt;
-  const auto operation = std::to_integer<std::uint8_t>(wire[0]);
+  const auto operation = static_cast<atomic_operation>(wire[0]);
   const auto flags = std::to_integer<std::uint8_t>(wire[1]);
-  if (operation < static_cast<std::uint8_t>(atomic_operation::load) ||
-      operation > static_cast<std::uint8_t>(atomic_operation::bit_xor) || flags > fetches_bit) {
-    return std::nullopt;
-  }
+  if (!is_operation(operation) || flags > fetches_bit) return std::nullopt;
   for (const std::byte reserved : wire.subspan(2, 6)) {
     if (reserved != std::byte{0}) return std::nullopt;
   }
   decoded_atomic read;
-  read.wanted.operation = static_cast<atomic_operation>(operation);
+  read.wanted.operation = operation;
   read.wanted.width = static_cast<std::size_t>(width);
   read.wanted.operand = take_at<std::uint64_t>(wire, 8);
   read.wanted.expected = take_at<std::uint64_t>(wire, 16);

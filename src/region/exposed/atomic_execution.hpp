@@ -30,6 +30,11 @@ std::optional<decoded_atomic> decode_atomic(std::span<const std::byte> wire,
 /// Returns what the region has to be exposed for.
 access access_for(const atomic_access& wanted, bool fetches) noexcept;
 
+/// Returns whether it is one of the operations.
+constexpr bool is_operation(atomic_operation value) noexcept {
+  return value >= atomic_operation::load && value <= atomic_operation::bit_xor;
+}
+
 /// Returns whether a number of this width can be at the address.
 constexpr bool is_aligned(std::uint64_t address, std::size_t width) noexcept {
   return (width == 4 || width == 8) && address % width == 0;

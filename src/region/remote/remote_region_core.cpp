@@ -241,6 +241,10 @@ operation* remote_region_core::start_flush(const std::shared_ptr<write_tracker>&
 operation* remote_region_core::start_atomic(std::uint64_t offset, const atomic_access& wanted,
                                             std::span<std::byte> previous,
                                             const io_options& options, std::error_code& ec) {
+  if (!is_operation(wanted.operation) || (!previous.empty() && previous.size() != wanted.width)) {
+    ec = errc::invalid_argument;
+    return nullptr;
+  }
   if ((ec = check(offset, wanted.width, access_for(wanted, !previous.empty())))) return nullptr;
   if (!is_aligned(descriptor_.address + offset, wanted.width)) {
     ec = errc::invalid_argument;

@@ -245,7 +245,7 @@ std::vector<kind> kinds_of_accesses() {
       {"atomic",
        [](attempt& on, nanoseconds timeout) {
          on.victim(remote_atomic<std::uint64_t>(on.region, 0)
-                       .start(atomic_operation::add, 1, &on.number, 0, {.timeout = timeout}));
+                       .start(atomic_operation::add, 1, &on.number, {.timeout = timeout}));
        }},
       {"notify",
        [](attempt& on, nanoseconds timeout) {

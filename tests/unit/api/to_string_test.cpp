@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <fstream>
 #include <initializer_list>
 #include <iomanip>
 #include <ostream>
@@ -12,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "support/files/temporary_directory.hpp"
 #include "ucx/access.hpp"
 #include "ucx/atomic_access.hpp"
 #include "ucx/connection_report.hpp"
@@ -22,6 +24,7 @@
 #include "ucx/endpoint_options.hpp"
 #include "ucx/entry.hpp"
 #include "ucx/error.hpp"
+#include "ucx/fstream.hpp"
 #include "ucx/huge_pages.hpp"
 #include "ucx/log.hpp"
 #include "ucx/memory_kind.hpp"
@@ -37,18 +40,63 @@
 #include "ucx/worker.hpp"
 #include "ucx/worker_address.hpp"
 
+// Types of another library. Their texts are those of their own `<<`, or of what they convert to.
+namespace others {
+
+struct animal {};
+std::ostream& operator<<(std::ostream& out, const animal&) { return out << "an animal"; }
+struct dog : animal {};
+std::string to_string(const dog&) { return "a dog"; }
+
+struct amount {
+  operator int() const { return 5; }  // NOLINT(google-explicit-constructor): that is the case
+};
+std::string to_string(const amount&) { return "five"; }
+
+enum level { low, high };
+std::string to_string(level) { return "a level"; }
+
+enum class color { red };
+[[maybe_unused]] std::string_view enum_name(color) { return "red"; }
+
+/// Namespace ucx is one of its associated namespaces, with all `to_string` of it.
+template <class Place>
+struct holder {
+  operator Place() const { return Place(); }  // NOLINT(google-explicit-constructor): so they do
+};
+template <class Place>
+std::ostream& operator<<(std::ostream& out, const holder<Place>&) {
+  return out << "a holder";
+}
+
+}  // namespace others
+
 namespace {
 
 enum class stranger { one };
 struct foreigner {};
 
-template <class T>
-concept has_text = requires(std::ostream& out, const T& value) {
+template <class T, class Stream = std::ostream>
+concept has_text = requires(Stream& out, const T& value) {
   out << value;
 };
+
+/// Returns what `Stream` writes for the value.
+template <class Stream, class Value>
+std::string written(const Value& value) {
+  const ucx::test::temporary_directory directory;
+  Stream out((directory / "text").string());
+  out << value;
+  out.close();
+  std::string line;
+  std::getline(std::ifstream(directory / "text"), line);
+  return line;
+}
+
 static_assert(has_text<ucx::close_mode> && has_text<ucx::url>);
 // What is not of the library stays what it was, and so does what of it has no text.
 static_assert(!has_text<stranger> && !has_text<foreigner> && !has_text<ucx::worker_options>);
+static_assert(!has_text<others::color, ucx::ofstream> && !has_text<foreigner, ucx::ofstream>);
 
 }  // namespace
 
@@ -184,6 +232,21 @@ TEST(ValueText, IsPrintedAsToStringSaysIt) {
   EXPECT_EQ(printed({worker_address()}), to_string(worker_address()));
   EXPECT_EQ(printed({content_digest()}), to_string(content_digest()));
   EXPECT_EQ(printed({remote_descriptor()}), to_string(remote_descriptor()));
+}
+
+template <class Value>
+void expect_their_text(const Value& value, std::string_view theirs) {
+  EXPECT_EQ(written<std::ofstream>(value), theirs);
+  EXPECT_EQ(written<ucx::ofstream>(value), theirs);
+}
+
+TEST(ValueText, OfOthersIsTheirsInStreamsOfThisLibraryToo) {
+  expect_their_text(others::animal(), "an animal");
+  expect_their_text(others::dog(), "an animal");
+  expect_their_text(others::amount(), "5");
+  expect_their_text(others::high, "1");
+  expect_their_text(others::holder<url>(), "a holder");
+  expect_their_text(version_number{1, 13, 1}, "1.13.1");
 }
 
 }  // namespace

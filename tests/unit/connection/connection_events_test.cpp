@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "connection/address_peers.hpp"
+#include "connection/connection_table.hpp"
 #include "support/bytes/pattern.hpp"
 #include "support/simulated/simulated_address.hpp"
 #include "support/simulated/simulated_pair.hpp"
@@ -18,6 +20,8 @@
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/worker.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
 
 namespace ucx::test {
 namespace {
@@ -149,6 +153,23 @@ TEST(ConnectionEvents, OfAWorkerMayBeReplacedByOneOfThem) {
   const endpoint another = pair.connect();
   EXPECT_TRUE(pair.network.run_until([&] { return told.size() == 2; }));
   EXPECT_EQ(told, (std::vector{1, 2}));
+}
+
+TEST(ConnectionEvents, OfAWorkerAreDestroyedWhileTheyCount) {
+  simulated_pair pair;
+  const auto& told = detail::core_access::core(pair.owner)->connections().served().by_address();
+  std::optional<bool> awaited;
+  const auto on_end = [&](int*) { awaited = told.is_telling(); };
+  pair.owner.set_connection_events(
+      {.on_established = [&, last = std::shared_ptr<int>(nullptr, on_end)](
+                             const endpoint&, const connection_report&) {
+        EXPECT_EQ(last.use_count(), 1);
+        pair.owner.set_connection_events({});
+        EXPECT_FALSE(awaited) << "it runs still";
+      }});
+  const endpoint one = pair.connect();
+  EXPECT_TRUE(pair.network.run_until([&] { return awaited.has_value(); }));
+  EXPECT_TRUE(awaited.value_or(false)) << "set_connection_events() would have returned before";
 }
 
 // The handlers of before, which are options still for one version.

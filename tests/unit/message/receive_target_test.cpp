@@ -15,8 +15,13 @@
 #include "support/simulated/simulated_messages.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/buffer_pool.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/error.hpp"
 #include "ucx/memory_resources.hpp"
+#include "ucx/message.hpp"
 #include "ucx/message_parts.hpp"
+#include "ucx/tag_match.hpp"
+#include "ucx/worker.hpp"
 
 namespace ucx::test {
 namespace {
@@ -29,6 +34,17 @@ static_assert(!std::is_convertible_v<const std::vector<std::byte>&, receive_targ
 static_assert(!std::is_convertible_v<std::vector<std::byte>, receive_target>);
 static_assert(!std::is_convertible_v<buffer&, receive_target>);
 static_assert(std::is_trivially_copyable_v<receive_target>);
+
+// A count of before is a number: braces are none.
+template <class Receives, class Place, class... What>
+concept takes_braces = requires(Receives& from, Place& made, What... what) {
+  from.start_receive(what..., made, {});
+};
+static_assert(!takes_braces<endpoint, buffer, tag_match>);
+static_assert(!takes_braces<endpoint, message_parts, tag_match>);
+static_assert(!takes_braces<worker, buffer, tag_match>);
+static_assert(!takes_braces<worker, message_parts, tag_match>);
+static_assert(!takes_braces<message, buffer> && !takes_braces<message, message_parts>);
 
 enum class received_by { of_anybody, of_one_peer, of_a_held_message };
 
@@ -119,6 +135,43 @@ TEST(ReceiveTarget, MemoryOfTheSendersKindIsForMessagesThatAreHeld) {
     EXPECT_TRUE(std::ranges::equal(made.bytes(), bytes));
     EXPECT_FALSE(both.outcome(send));
   }
+}
+
+TEST(ReceiveTarget, StaysWhereASecondReceiveIsRefused) {
+  for (const bool is_whole : {true, false}) {
+    simulated_messages both;
+    const memory_resources known;
+    const std::vector<std::byte> bytes = pattern(300'000);
+    request send = both.sender.start_send(7, bytes);
+    message held = both.take(7);
+    buffer made;
+    request receive = held.start_receive({made, known, bytes.size()});
+    if (is_whole) {
+      EXPECT_FALSE(both.outcome(receive));
+    }
+    const std::byte* const place = made.data();
+    const request twice = held.start_receive({made, known, bytes.size()});
+    EXPECT_EQ(twice.error(), errc::invalid_argument);
+    EXPECT_EQ(made.data(), place);
+    EXPECT_FALSE(both.outcome(receive));
+    EXPECT_FALSE(both.outcome(send));
+    EXPECT_TRUE(std::ranges::equal(made.bytes(), bytes));
+  }
+}
+
+TEST(ReceiveTarget, ThatIsTooShortLeavesAHeldPayload) {
+  simulated_messages both;
+  const std::vector<std::byte> bytes = pattern(10);
+  both.sender.send(7, bytes);
+  message held = both.take(7);
+  ASSERT_TRUE(held.is_here());
+  std::vector<std::byte> into(10);
+  std::error_code ec;
+  held.receive(std::span(into).first(9), {}, ec);
+  EXPECT_EQ(ec, errc::message_truncated);
+  EXPECT_EQ(into, std::vector<std::byte>(10));
+  held.receive(into);
+  EXPECT_EQ(into, bytes);
 }
 
 TEST(ReceiveTarget, WithoutBytesFitsAnEmptyMessageAlone) {

@@ -80,9 +80,8 @@ TEST_F(RegionOperations, StartedAtomicsDoWhatTheWaitingOnesDo) {
   numbers_[2] = 40;
   remote_atomic<std::uint64_t> number(region_, 16);
   std::uint64_t previous = 0;
-  const auto start = [&](atomic_operation operation, std::uint64_t operand,
-                         std::uint64_t expected = 0) {
-    number.start(operation, operand, &previous, expected).wait();
+  const auto start = [&](atomic_operation operation, std::uint64_t operand) {
+    number.start(operation, operand, &previous).wait();
     return previous;
   };
   EXPECT_EQ(start(atomic_operation::load, 7), 40U);
@@ -91,9 +90,11 @@ TEST_F(RegionOperations, StartedAtomicsDoWhatTheWaitingOnesDo) {
   EXPECT_EQ(start(atomic_operation::bit_and, 0x3c), 0xf0U);
   EXPECT_EQ(start(atomic_operation::bit_or, 0x03), 0x30U);
   EXPECT_EQ(start(atomic_operation::bit_xor, 0xff), 0x33U);
-  EXPECT_EQ(start(atomic_operation::compare_exchange, 1, 0xcd), 0xccU);
+  number.start_compare_exchange(0xcd, 1, previous).wait();
+  EXPECT_EQ(previous, 0xccU);
   EXPECT_EQ(numbers_[2], 0xccU);
-  EXPECT_EQ(start(atomic_operation::compare_exchange, 1, 0xcc), 0xccU);
+  number.start_compare_exchange(0xcc, 1, previous).wait();
+  EXPECT_EQ(previous, 0xccU);
   EXPECT_EQ(numbers_[2], 1U);
   number.start(atomic_operation::add, 4).wait();
   EXPECT_EQ(numbers_[2], 5U);
@@ -124,6 +125,32 @@ TEST_F(RegionOperations, AtomicsAreCheckedBeforeAnythingIsSent) {
   EXPECT_EQ(region_.start_atomic(0, {.width = 3}).error(), errc::invalid_argument);
   EXPECT_EQ(region_.start_atomic(0, {.width = 16}).error(), errc::invalid_argument);
   EXPECT_EQ(sent(), before);
+}
+
+TEST_F(RegionOperations, AtomicsThatAreNoneAreRefused) {
+  numbers_[0] = 3;
+  const std::uint64_t before = sent();
+  std::uint64_t previous = 7;
+  remote_atomic<std::uint64_t> number(region_, 0);
+  // Nothing says what is expected.
+  for (const auto operation :
+       {atomic_operation::compare_exchange, atomic_operation(), static_cast<atomic_operation>(8),
+        static_cast<atomic_operation>(255)}) {
+    EXPECT_EQ(number.start(operation, 1, &previous).error(), errc::invalid_argument);
+    EXPECT_EQ(number.start(operation, 1).error(), errc::invalid_argument);
+  }
+  const auto into = std::as_writable_bytes(std::span(&previous, 1));
+  for (const auto operation : {atomic_operation(), static_cast<atomic_operation>(8)}) {
+    EXPECT_EQ(region_.start_atomic(0, {.operation = operation}, into).error(),
+              errc::invalid_argument);
+  }
+  for (const std::size_t size : {1U, 4U, 7U}) {
+    EXPECT_EQ(region_.start_atomic(0, {}, into.first(size)).error(), errc::invalid_argument);
+  }
+  EXPECT_EQ(region_.start_atomic(0, {.width = 4}, into).error(), errc::invalid_argument);
+  EXPECT_EQ(sent(), before);
+  EXPECT_EQ(previous, 7U);
+  EXPECT_EQ(numbers_[0], 3U);
 }
 
 TEST_F(RegionOperations, AtomicsOfARevokedRegionAreRefused) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -40,6 +41,35 @@ simulated_server_options quick() {
     each->heartbeat_timeout = 1s;
   }
   return options;
+}
+
+TEST(Server, TellsItsUrlOrByACodeWhyItHasNone) {
+  simulated_server served;
+  std::error_code ec = errc::busy;
+  EXPECT_NE(served.server().url("a b", ec).find("/a%20b"), std::string::npos);
+  EXPECT_FALSE(ec);
+  served.server().close();
+  EXPECT_EQ(served.server().url("a b", ec), "");
+  EXPECT_EQ(ec, errc::closed);
+  EXPECT_THROW(static_cast<void>(served.server().url()), error);
+  simulated_server_options hidden;
+  hidden.server.bind = "";
+  simulated_server unseen(hidden);
+  EXPECT_EQ(unseen.server().url({}, ec), "");
+  EXPECT_EQ(ec, errc::not_supported);
+}
+
+TEST(Server, IsNotAskedForNamesThatNobodyLooksAt) {
+  simulated_server served;
+  client reader = served.connect();
+  const std::uint64_t before = reader.statistics().requests;
+  std::error_code ec;
+  reader.visit({}, {}, ec);
+  EXPECT_EQ(ec, errc::invalid_argument);
+  EXPECT_EQ(reader.visit_directory("", {}, {}, ec), 0U);
+  EXPECT_EQ(ec, errc::invalid_argument);
+  EXPECT_THROW(reader.visit({}), error);
+  EXPECT_EQ(reader.statistics().requests, before);
 }
 
 TEST(Server, ServesAName) {

@@ -103,6 +103,10 @@ TEST(LocalFstream, OpensWhatEachKindOfNameSays) {
   } const converts{name};
   EXPECT_EQ(first_of(ucx::ifstream(converts)), 1);
   EXPECT_EQ(first_of(ucx::ifstream({name.c_str(), name.size()})), 1) << "it makes a std::string";
+  EXPECT_EQ(first_of(ucx::ifstream({name})), 1);
+  const char* const text = name.c_str();
+  EXPECT_EQ(first_of(ucx::ifstream({text})), 1);
+  EXPECT_EQ(first_of(ucx::ifstream({text}, ios::in)), 1);
   ucx::ifstream in;
   in.open(name.c_str());
   in.close();
