@@ -191,7 +191,9 @@ void tree_walk::list_server(const url& server) {
         const std::size_t kept = kept_;
         const std::vector<entry> entries = read_or_leave_out(at, guessed);
         kept_ = kept;  // they are named in the list, and not kept again
-        std::all_of(entries.begin(), entries.end(), found);
+        for (const entry& each : entries) {
+          if (!found(each)) break;
+        }
       });
   if (is_all) return;
   leave_out(failure(exit_code::failure,
