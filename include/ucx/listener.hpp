@@ -164,8 +164,8 @@ class [[nodiscard]] UCXIO_EXPORT listener::acceptance {
 
   /// Waits until a peer wants to connect. With an error the request is empty.
   /// Errors: timed_out (the worker's `operation_timeout`, unless the options say otherwise), closed
-  /// (the listener), would_deadlock inside a completion callback; invalid_argument (the listener's
-  /// peers are not `awaited`).
+  /// (the listener), canceled (a handler destroyed this object), would_deadlock inside a completion
+  /// callback; invalid_argument (the listener's peers are not `awaited`).
   connection_request wait(const io_options& options = {}, std::error_code& ec = throws);
 
   bool await_ready() const noexcept;

@@ -96,7 +96,7 @@ class UCXIO_EXPORT remote_file {
  private:
   struct state;
 
-  std::unique_ptr<state> state_;
+  std::shared_ptr<state> state_;
 };
 
 }  // namespace ucx

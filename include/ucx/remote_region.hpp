@@ -127,7 +127,8 @@ class UCXIO_EXPORT remote_region {
   /// within the operation's time.
   /// Lifetime: `into` or `from`, until such a flush has ended, or the handle is gone.
   /// Errors: those of `start_read_at` and `start_write_at` before anything is sent; timed_out
-  /// (there was no room); busy, where it would have to wait inside a completion callback.
+  /// (there was no room); canceled (a handler destroyed this object meanwhile); busy, where it
+  /// would have to wait inside a completion callback.
   void post_read_at(std::uint64_t offset, std::span<std::byte> into, const io_options& options = {},
                     std::error_code& ec = throws);
   void post_write_at(std::uint64_t offset, std::span<const std::byte> from,

@@ -136,7 +136,8 @@ class UCXIO_EXPORT worker {
   std::size_t cancel_all(std::chrono::nanoseconds limit = std::chrono::nanoseconds::zero());
 
   /// Drives progress on the calling thread until `stop` is requested. Sleeps when idle where the
-  /// context has `feature::wakeup`.
+  /// context has `feature::wakeup`. Returns also when handlers have destroyed the worker and
+  /// everything that keeps it.
   /// Errors: invalid_argument (the worker has a thread), would_deadlock inside one of the worker's
   /// handlers.
   void run(std::stop_token stop, std::error_code& ec = throws);

@@ -4,25 +4,26 @@
 #include "ucx/error.hpp"
 #include "worker/core_access.hpp"
 
+// Each holds the client by itself: a handler may destroy it meanwhile.
 namespace ucx {
 
 std::vector<opened_name> open_each(client& from, std::span<const std::string> names, access wanted,
                                    const io_options& options) {
-  const auto& core = detail::core_access::core(from);
+  const auto core = detail::core_access::core(from);
   if (!core) throw error(errc::closed, "opening many names with a client that was moved from");
   return core->regions().open_each(names, wanted, options);
 }
 
 std::vector<fetched_name> fetch_each(client& from, std::span<const std::string> names,
                                      std::size_t most, const io_options& options) {
-  const auto& core = detail::core_access::core(from);
+  const auto core = detail::core_access::core(from);
   if (!core) throw error(errc::closed, "fetching many names with a client that was moved from");
   return core->fetches().fetch_each(names, most, options);
 }
 
 std::vector<std::error_code> store_each(client& to, std::span<const short_file> files, creation how,
                                         const io_options& options) {
-  const auto& core = detail::core_access::core(to);
+  const auto core = detail::core_access::core(to);
   if (!core) throw error(errc::closed, "writing many files with a client that was moved from");
   if (how != creation::replace && how != creation::fresh) {
     throw error(errc::invalid_argument,

@@ -26,28 +26,18 @@ using detail::result;
 
 constexpr const char* no_client = "using a client that was moved from, or not made";
 
-// Each returns a part of a client that was made; nullptr of one that was not.
-client_names* names_of(const std::shared_ptr<client_core>& core) {
-  return core ? &core->names() : nullptr;
-}
-
-client_regions* regions_of(const std::shared_ptr<client_core>& core) {
-  return core ? &core->regions() : nullptr;
-}
-
-client_files* files_of(const std::shared_ptr<client_core>& core) {
-  return core ? &core->files() : nullptr;
-}
-
 result<void> no_visitor() {
   return failure{errc::invalid_argument, "visiting names with an empty visitor"};
 }
 
-/// Has a part of a client, if it was made, do something.
+/// Has a part of a client, if it was made, do something. By value: a handler may destroy the client
+/// meanwhile, or the visitor of a list.
 template <class Part, class Call, class... Args>
-std::invoke_result_t<Call, Part&, Args...> ask(Part* part, Call call, Args&&... args) {
-  if (part == nullptr) return failure{errc::closed, no_client};
-  return (part->*call)(std::forward<Args>(args)...);
+std::invoke_result_t<Call, Part&, Args...> ask(std::shared_ptr<client_core> kept,
+                                               Part& (client_core::*part)() noexcept, Call call,
+                                               Args&&... args) {
+  if (!kept) return failure{errc::closed, no_client};
+  return ((*kept.*part)().*call)(std::forward<Args>(args)...);
 }
 
 result<std::shared_ptr<client_core>> connect(std::string_view server,
@@ -57,13 +47,13 @@ result<std::shared_ptr<client_core>> connect(std::string_view server,
   return client_connector(options).connect(*where);
 }
 
-result<std::shared_ptr<client_core>> successor_of(const std::shared_ptr<client_core>& core) {
+result<std::shared_ptr<client_core>> successor_of(std::shared_ptr<client_core> core) {
   if (!core) return failure{errc::closed, no_client};
-  return further_clients::successor(core);
+  return further_clients::successor(std::move(core));
 }
 
 /// The first of the connections to a server is the client's own.
-result<std::shared_ptr<client_core>> lane_of(const std::shared_ptr<client_core>& core,
+result<std::shared_ptr<client_core>> lane_of(std::shared_ptr<client_core> core,
                                              std::size_t number) {
   if (!core) return failure{errc::closed, no_client};
   return number == 0 ? core : core->further().lane(number);
@@ -71,8 +61,11 @@ result<std::shared_ptr<client_core>> lane_of(const std::shared_ptr<client_core>&
 
 result<entry> commit_file(const std::shared_ptr<client_core>& core, remote_region& file,
                           const commit_options& how, const io_options& options) {
-  auto done = ask(files_of(core), &client_files::commit, file, how.durable, how.close, options);
-  if (done && how.close) file.close();
+  // A handler may destroy the file, too.
+  remote_region closing = how.close ? file.share() : core_access::empty_region();
+  auto done =
+      ask(core, &client_core::files, &client_files::commit, file, how.durable, how.close, options);
+  if (done) closing.close();
   return done;
 }
 
@@ -104,31 +97,32 @@ client::~client() { detail::leave_to_parent(core_); }
 client client::share() const { return core_access::make_client(core_); }
 
 std::vector<entry> client::list(const io_options& options, std::error_code& ec) {
-  return ask(names_of(core_), &client_names::list, options).or_end(ec);
+  return ask(core_, &client_core::names, &client_names::list, options).or_end(ec);
 }
 
 entry client::stat(std::string_view name, const io_options& options, std::error_code& ec) {
-  return ask(names_of(core_), &client_names::stat, name, options).or_end(ec);
+  return ask(core_, &client_core::names, &client_names::stat, name, options).or_end(ec);
 }
 
 bool client::exists(std::string_view name, const io_options& options, std::error_code& ec) {
-  return ask(names_of(core_), &client_names::exists, name, options).or_end(ec);
+  return ask(core_, &client_core::names, &client_names::exists, name, options).or_end(ec);
 }
 
 remote_region client::open(std::string_view name, access wanted, const io_options& options,
                            std::error_code& ec) {
-  return ask(regions_of(core_), &client_regions::open, name, wanted, options)
+  return ask(core_, &client_core::regions, &client_regions::open, name, wanted, options)
       .or_end(ec, core_access::empty_region());
 }
 
 directory_listing client::list_directory(std::string_view directory, const io_options& options,
                                          std::error_code& ec) {
-  return ask(names_of(core_), &client_names::list_directory, directory, options).or_end(ec);
+  return ask(core_, &client_core::names, &client_names::list_directory, directory, options)
+      .or_end(ec);
 }
 
 void client::visit(const entry_visitor& visitor, const io_options& options, std::error_code& ec) {
   if (!visitor) return no_visitor().or_end(ec);
-  ask(names_of(core_), &client_names::visit, visitor, options).or_end(ec);
+  ask(core_, &client_core::names, &client_names::visit, visitor, options).or_end(ec);
 }
 
 std::uint64_t client::visit_directory(std::string_view directory, const entry_visitor& visitor,
@@ -137,13 +131,14 @@ std::uint64_t client::visit_directory(std::string_view directory, const entry_vi
     no_visitor().or_end(ec);
     return 0;
   }
-  return ask(names_of(core_), &client_names::visit_directory, directory, visitor, options)
+  return ask(core_, &client_core::names, &client_names::visit_directory, directory, visitor,
+             options)
       .or_end(ec);
 }
 
 remote_region client::create(std::string_view name, const create_options& how,
                              const io_options& options, std::error_code& ec) {
-  return ask(files_of(core_), &client_files::create, name, how, options)
+  return ask(core_, &client_core::files, &client_files::create, name, how, options)
       .or_end(ec, core_access::empty_region());
 }
 
@@ -154,31 +149,32 @@ entry client::commit(remote_region& file, const commit_options& how, const io_op
 
 entry client::measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
                       const io_options& options, std::error_code& ec) {
-  return ask(files_of(core_), &client_files::measure, file, known, wait, options).or_end(ec);
+  return ask(core_, &client_core::files, &client_files::measure, file, known, wait, options)
+      .or_end(ec);
 }
 
 std::vector<content_digest> client::digest(remote_region& file, const digest_range& wanted,
                                            const io_options& options, std::error_code& ec) {
-  return ask(files_of(core_), &client_files::digest, file, wanted, options).or_end(ec);
+  return ask(core_, &client_core::files, &client_files::digest, file, wanted, options).or_end(ec);
 }
 
 void client::remove(std::string_view name, const io_options& options, std::error_code& ec) {
-  ask(files_of(core_), &client_files::remove, name, options).or_end(ec);
+  ask(core_, &client_core::files, &client_files::remove, name, options).or_end(ec);
 }
 
 void client::rename(std::string_view from, std::string_view to, const io_options& options,
                     std::error_code& ec) {
-  ask(files_of(core_), &client_files::rename, from, to, options).or_end(ec);
+  ask(core_, &client_core::files, &client_files::rename, from, to, options).or_end(ec);
 }
 
 void client::resize(std::string_view name, std::uint64_t size, const io_options& options,
                     std::error_code& ec) {
-  ask(files_of(core_), &client_files::resize_by_name, name, size, options).or_end(ec);
+  ask(core_, &client_core::files, &client_files::resize_by_name, name, size, options).or_end(ec);
 }
 
 void client::resize(remote_region& file, std::uint64_t size, const io_options& options,
                     std::error_code& ec) {
-  ask(files_of(core_), &client_files::resize, file, size, options).or_end(ec);
+  ask(core_, &client_core::files, &client_files::resize, file, size, options).or_end(ec);
 }
 
 std::error_code client::status() const noexcept {
@@ -209,7 +205,8 @@ endpoint client::connection() const {
 }
 
 void client::close() noexcept {
-  if (core_) core_->close();
+  const std::shared_ptr<client_core> kept = core_;  // a handler may destroy the client
+  if (kept) kept->close();
 }
 
 namespace detail {

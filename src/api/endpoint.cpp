@@ -180,10 +180,11 @@ endpoint::~endpoint() {
 }
 
 void endpoint::wait_connected(std::error_code& ec) {
-  std::error_code outcome = core_ ? errc::forked_child : errc::closed;
-  if (core_ && !detail::is_forked_child()) outcome = core_->wait_connected();
-  detail::end_with(outcome, ec, [this] {
-    return about("connecting to " + (core_ ? core_->peer_name() : "nobody"), core_);
+  const std::shared_ptr<endpoint_core> kept = core_;  // a handler may destroy the endpoint
+  std::error_code outcome = kept ? errc::forked_child : errc::closed;
+  if (kept && !detail::is_forked_child()) outcome = kept->wait_connected();
+  detail::end_with(outcome, ec, [&kept] {
+    return about("connecting to " + (kept ? kept->peer_name() : "nobody"), kept);
   });
 }
 
@@ -237,17 +238,19 @@ void endpoint::fence() {
 
 std::size_t endpoint::cancel_all(std::chrono::nanoseconds limit) {
   if (!core_ || detail::is_forked_child()) return 0;
-  return core_->worker().connections().cancel_all(core_.get(), limit);
+  const std::shared_ptr<endpoint_core> kept = core_;  // a handler may destroy the endpoint
+  return kept->worker().connections().cancel_all(kept.get(), limit);
 }
 
 void endpoint::close(close_mode mode, std::error_code& ec) {
+  const std::shared_ptr<endpoint_core> kept = core_;  // a handler may destroy the endpoint
   std::error_code outcome;
-  if (core_) {
-    outcome = core_->closing().close(mode);
-    core_->worker().settle();
+  if (kept) {
+    outcome = kept->closing().close(mode);
+    kept->worker().settle();
   }
-  detail::end_with(outcome, ec, [this] {
-    return about("closing the connection to " + core_->peer_name(), core_);
+  detail::end_with(outcome, ec, [&kept] {
+    return about("closing the connection to " + kept->peer_name(), kept);
   });
 }
 

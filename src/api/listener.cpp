@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/forked_child.hpp"
+#include "base/handle_place.hpp"
 #include "connection/listener_core.hpp"
 #include "connection/old_handlers.hpp"
 #include "connection/pending_connection.hpp"
@@ -28,15 +29,19 @@ listener::listener(const worker& parent, const socket_address& address, listener
                    std::error_code& ec)
     : core_(listener_core::make(core_access::core(parent), address,
                                 with_old_handlers(std::move(options)))
-                .or_end(ec)) {}
+                .or_end(ec)) {
+  detail::note_place(core_, this);
+}
 
-listener::listener(listener&& other) noexcept = default;
+listener::listener(listener&& other) noexcept : core_(std::move(other.core_)) {
+  detail::note_place(core_, this);
+}
 
 listener& listener::operator=(listener&& other) noexcept {
-  if (this != &other) {
-    close();
-    core_ = std::move(other.core_);
-  }
+  listener taken(std::move(other));
+  std::swap(core_, taken.core_);
+  detail::note_place(core_, this);
+  detail::note_place(taken.core_, &taken);
   return *this;
 }
 
@@ -55,9 +60,10 @@ std::size_t listener::connections() const noexcept { return core_ ? core_->conne
 
 void listener::close(std::optional<close_mode> connections) noexcept {
   if (!core_ || detail::leave_to_parent(core_)) return;
-  core_->close();
-  if (connections) core_->close_connections(*connections);
-  core_.reset();
+  const std::shared_ptr<listener_core> kept = core_;  // a handler may destroy the listener
+  kept->close();
+  if (connections) kept->close_connections(*connections);
+  detail::let_go_at(this, core_, kept);
 }
 
 listener::acceptance::acceptance(std::shared_ptr<detail::listener_core> core,
@@ -74,11 +80,13 @@ listener::acceptance::~acceptance() {
 connection_request listener::acceptance::wait(const io_options& options, std::error_code& ec) {
   std::error_code outcome = detail::is_forked_child() ? errc::forked_child : errc::closed;
   connection_request taken = core_access::make_connection_request(nullptr);
-  if (wait_ && outcome == errc::closed) {
-    taken = core_->await(*wait_, options.timeout).or_tell(outcome, std::move(taken));
+  const std::shared_ptr<listener_core> kept = core_;  // a handler may destroy the wait
+  if (const std::shared_ptr<detail::accept_wait> waited = wait_;
+      waited && outcome == errc::closed) {
+    taken = kept->await(*waited, options.timeout).or_tell(outcome, std::move(taken));
   }
-  detail::end_with(outcome, ec, [this] {
-    return "waiting for a peer" + (core_ ? " on " + to_string(core_->address()) : "");
+  detail::end_with(outcome, ec, [&kept] {
+    return "waiting for a peer" + (kept ? " on " + to_string(kept->address()) : "");
   });
   return taken;
 }

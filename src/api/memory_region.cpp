@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/forked_child.hpp"
+#include "base/handle_place.hpp"
 #include "base/result.hpp"
 #include "base/without_const.hpp"
 #include "region/exposed/exposed_memory.hpp"
@@ -51,7 +52,9 @@ made_region make(const context& parent, std::size_t size, access granted,
 
 memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted,
                              const std::optional<memory_place>& expected, std::error_code& ec)
-    : core_(expose(parent, bytes, granted, expected).or_end(ec)) {}
+    : core_(expose(parent, bytes, granted, expected).or_end(ec)) {
+  detail::note_place(core_, this);
+}
 
 memory_region::memory_region(const context& parent, std::span<const std::byte> bytes,
                              std::error_code& ec)
@@ -61,16 +64,19 @@ memory_region memory_region::allocate(const context& parent, std::size_t size, a
                                       const memory_place& place, std::error_code& ec) {
   memory_region made;
   made.core_ = make(parent, size, granted, place).or_end(ec);
+  detail::note_place(made.core_, &made);
   return made;
 }
 
-memory_region::memory_region(memory_region&& other) noexcept = default;
+memory_region::memory_region(memory_region&& other) noexcept : core_(std::move(other.core_)) {
+  detail::note_place(core_, this);
+}
 
 memory_region& memory_region::operator=(memory_region&& other) noexcept {
-  if (this != &other) {
-    close();
-    core_ = std::move(other.core_);
-  }
+  memory_region taken(std::move(other));
+  std::swap(core_, taken.core_);
+  detail::note_place(core_, this);
+  detail::note_place(taken.core_, &taken);
   return *this;
 }
 
@@ -97,7 +103,8 @@ void memory_region::on_notify(notification_handler handler, std::error_code& ec)
   if (core_ && detail::is_forked_child()) {
     outcome = errc::forked_child;
   } else if (core_) {
-    core_->notifications()->set_handler(std::move(handler));
+    const auto kept = core_->notifications();  // a handler may destroy the region
+    kept->set_handler(std::move(handler));
   } else {
     outcome = errc::closed;
   }
@@ -139,8 +146,9 @@ std::optional<notification> memory_region::take_notification() {
 
 void memory_region::close() noexcept {
   if (!core_ || detail::leave_to_parent(core_)) return;
-  core_->close();
-  core_.reset();
+  const std::shared_ptr<detail::exposed_region> kept = core_;  // a handler may destroy the region
+  kept->close();
+  detail::let_go_at(this, core_, kept);
 }
 
 }  // namespace ucx

@@ -11,10 +11,8 @@ namespace ucx {
 publication::publication(publication&& other) noexcept = default;
 
 publication& publication::operator=(publication&& other) noexcept {
-  if (this != &other) {
-    close();
-    core_ = std::move(other.core_);
-  }
+  publication taken(std::move(other));
+  std::swap(core_, taken.core_);
   return *this;
 }
 
@@ -45,7 +43,9 @@ std::string publication::url() const {
 bool publication::is_open() const noexcept { return core_ && core_->is_open(); }
 
 void publication::close() noexcept {
-  if (core_ && !detail::leave_to_parent(core_)) core_->close();
+  if (!core_ || detail::leave_to_parent(core_)) return;
+  const std::shared_ptr<detail::published> kept = core_;  // a handler may destroy the publication
+  kept->close();
 }
 
 }  // namespace ucx

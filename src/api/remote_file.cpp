@@ -61,7 +61,7 @@ struct remote_file::state {
 
   /// `connect` gives the client.
   template <class Connect>
-  static result<std::unique_ptr<state>> open(Connect connect, std::string_view name,
+  static result<std::shared_ptr<state>> open(Connect connect, std::string_view name,
                                              const remote_file_options& options) {
     if (options.make && !includes(options.wanted, access::write)) {
       return failure{errc::invalid_argument, "making a file that is not to be written"};
@@ -69,14 +69,14 @@ struct remote_file::state {
     return detail::retry_once_on_reset([&] { return open_once(connect(), name, options); });
   }
 
-  static result<std::unique_ptr<state>> open(const url& name, const remote_file_options& options) {
+  static result<std::shared_ptr<state>> open(const url& name, const remote_file_options& options) {
     if (!name.name().empty()) {
       return open([&] { return detail::shared_client(name); }, name.name(), options);
     }
     return failure{errc::bad_url, "a server is not a file: its URL lacks a name"};
   }
 
-  static result<std::unique_ptr<state>> open(client& from, std::string_view name,
+  static result<std::shared_ptr<state>> open(client& from, std::string_view name,
                                              const remote_file_options& options) {
     using found = result<std::shared_ptr<client_core>>;
     const auto core = [&]() -> found {
@@ -86,7 +86,7 @@ struct remote_file::state {
     return open(core, name, options);
   }
 
-  static result<std::unique_ptr<state>> open_once(result<std::shared_ptr<client_core>> through,
+  static result<std::shared_ptr<state>> open_once(result<std::shared_ptr<client_core>> through,
                                                   std::string_view name,
                                                   const remote_file_options& options) {
     if (!through) return through.why();
@@ -97,7 +97,7 @@ struct remote_file::state {
                                : (*through)->regions().open(name, options.wanted, each);
     if (!region) return region.why();
     const bool grows = region->limit() > region->size();
-    return std::make_unique<state>(
+    return std::make_shared<state>(
         state{.through = core_access::make_client(*std::move(through)),
               .region = *std::move(region),
               .each = each,
@@ -105,9 +105,10 @@ struct remote_file::state {
               .is_new = options.make && *options.make != creation::append && grows});
   }
 
-  /// Has a file that is open do what is `doing`.
+  /// Has a file that is open do what is `doing`. By value: a handler may destroy the file
+  /// meanwhile.
   template <class Call, class... Args>
-  static std::invoke_result_t<Call, state&, Args...> ask(const std::unique_ptr<state>& asked,
+  static std::invoke_result_t<Call, state&, Args...> ask(std::shared_ptr<state> asked,
                                                          const char* doing, Call call,
                                                          Args... args) {
     if (!asked) return failure{errc::closed, std::string(doing) + " a file that is not open"};
@@ -249,7 +250,7 @@ void remote_file::commit(std::error_code& ec) {
 }
 
 void remote_file::close(std::error_code& ec) {
-  const std::unique_ptr<state> last = std::move(state_);
+  const std::shared_ptr<state> last = std::move(state_);
   const result<void> done = last ? last->commit(false, true) : result<void>();
   done.or_end(ec);
 }

@@ -35,9 +35,9 @@ result<region_pointer> open(const endpoint& connection, const remote_descriptor&
 
 /// Begins the error text of a call that ended before anything was sent.
 std::string attempt(const char* what, std::size_t length, std::uint64_t offset,
-                    const remote_region& region) {
+                    const std::string& region) {
   return std::string(what) + std::to_string(length) + " bytes at offset " + std::to_string(offset) +
-         " of " + region.description();
+         " of " + region;
 }
 
 result<std::span<std::byte>> in_place(const region_pointer& core, std::uint64_t offset,
@@ -54,7 +54,7 @@ std::span<std::byte> in_place_of(const remote_region& region, const region_point
                                  std::error_code& ec) {
   const auto found = in_place(core, offset, length, wanted);
   detail::end_with(found ? std::error_code() : found.why().code, ec, [&] {
-    std::string what = attempt("view of ", length, offset, region);
+    std::string what = attempt("view of ", length, offset, region.description());
     if (!found.why().text.empty()) what += ": " + found.why().text;
     return what;
   });
@@ -72,34 +72,43 @@ request start(const region_pointer& core, const char* what, Call call) {
             : request();
 }
 
-/// Returns when one more may be posted.
-void await_room(const region_pointer& core, const detail::posted_operations& posted,
-                const io_options& options, std::error_code& ec) {
+using tracker_pointer = std::shared_ptr<detail::write_tracker>;
+using posted_pointer = std::shared_ptr<detail::posted_operations>;
+
+/// Starts an operation by `call` and posts it. REQUIRES: the worker's lock.
+template <class Call>
+std::error_code post_now(detail::remote_region_core& core, const tracker_pointer& tracker,
+                         detail::posted_operations& posted, const Call& call) {
+  std::error_code ec;
+  detail::operation* const started = call(core, tracker, ec);
+  if (started != nullptr) posted.post(*started, core.endpoint());
+  return ec;
+}
+
+/// Starts and posts an operation of the handle that has `core`, `tracker` and `posted`, when there
+/// is room. Returns why nothing was posted. A handler may destroy that handle during a wait: then
+/// `kept` is the core.
+template <class Call>
+std::error_code post(const region_pointer& core, const tracker_pointer& tracker,
+                     const posted_pointer& posted, const io_options& options, region_pointer& kept,
+                     const Call& call) {
+  if (!core) return errc::closed;
   detail::worker_core& worker = core->endpoint().worker();
   detail::clock::time_point until;
   {
     const std::lock_guard guard(worker.lock());
-    if (!posted.full()) return;
+    if (!posted->full()) return post_now(*core, tracker, *posted, call);
     until = worker.deadline_after(options.timeout);
   }
-  if (worker.in_handler()) {
-    ec = errc::busy;
-  } else if (!worker.wait_until(until, [&] { return !posted.full(); })) {
-    ec = errc::timed_out;
-  }
-}
-
-/// Returns why nothing was posted.
-template <class Call>
-std::error_code post(const region_pointer& core, detail::posted_operations* posted,
-                     const io_options& options, Call call) {
-  if (!core) return errc::closed;
-  std::error_code ec;
-  await_room(core, *posted, options, ec);
-  if (ec) return ec;
-  const std::lock_guard guard(core->endpoint().worker().lock());
-  if (detail::operation* started = call(*core, ec)) posted->post(*started, core->endpoint());
-  return ec;
+  if (worker.in_handler()) return errc::busy;
+  kept = core;
+  const tracker_pointer tracked_by = tracker;
+  const posted_pointer among = posted;
+  const auto is_over = [&] { return among->is_abandoned() || !among->full(); };
+  if (!worker.wait_until(until, is_over)) return errc::timed_out;
+  const std::lock_guard guard(worker.lock());
+  if (among->is_abandoned()) return errc::canceled;
+  return post_now(*kept, tracked_by, *among, call);
 }
 
 }  // namespace
@@ -113,12 +122,10 @@ remote_region::remote_region(const endpoint& connection, const remote_descriptor
 remote_region::remote_region(remote_region&& other) noexcept = default;
 
 remote_region& remote_region::operator=(remote_region&& other) noexcept {
-  if (this == &other) return *this;
-  drop_posted();
-  detail::leave_to_parent(core_, tracker_, posted_);
-  core_ = std::move(other.core_);
-  tracker_ = std::move(other.tracker_);
-  posted_ = std::move(other.posted_);
+  remote_region taken(std::move(other));
+  std::swap(core_, taken.core_);
+  std::swap(tracker_, taken.tracker_);
+  std::swap(posted_, taken.posted_);
   return *this;
 }
 
@@ -135,8 +142,9 @@ void remote_region::make_books() {
 /// Ends what was posted through this handle: no caller could wait for it any more.
 void remote_region::drop_posted() noexcept {
   if (!core_ || !posted_) return;
-  const std::shared_ptr<detail::posted_operations> kept = posted_;
-  detail::cancel_and_wait(*kept, core_->endpoint().worker());
+  const region_pointer kept = core_;
+  const posted_pointer posted = posted_;
+  detail::cancel_and_wait(*posted, kept->endpoint().worker());
 }
 
 remote_region remote_region::share() const {
@@ -190,7 +198,7 @@ request remote_region::start_read_at(std::uint64_t offset, std::span<std::byte> 
     return core_access::make_request(started);
   }
   return ec ? detail::failed_request(
-                  ec, attempt("read of ", into.size(), offset, *this) + detail::lacking(ec))
+                  ec, attempt("read of ", into.size(), offset, description()) + detail::lacking(ec))
             : request();
 }
 
@@ -208,8 +216,8 @@ request remote_region::start_write_at(std::uint64_t offset, std::span<const std:
   if (detail::operation* started = core_->start_write(tracker_, offset, from, options, ec)) {
     return core_access::make_request(started);
   }
-  return ec ? detail::failed_request(
-                  ec, attempt("write of ", from.size(), offset, *this) + detail::lacking(ec))
+  return ec ? detail::failed_request(ec, attempt("write of ", from.size(), offset, description()) +
+                                             detail::lacking(ec))
             : request();
 }
 
@@ -280,23 +288,30 @@ std::string remote_region::description() const {
 
 void remote_region::post_read_at(std::uint64_t offset, std::span<std::byte> into,
                                  const io_options& options, std::error_code& ec) {
+  region_pointer kept;
   const std::error_code outcome =
-      post(core_, posted_.get(), options, [&](auto& core, std::error_code& why) {
+      post(core_, tracker_, posted_, options, kept, [&](auto& core, auto&, std::error_code& why) {
         return core.start_read(offset, into, options, why);
       });
   detail::end_with(outcome, ec, [&] {
-    return attempt("posting a read of ", into.size(), offset, *this) + detail::lacking(outcome);
+    return attempt("posting a read of ", into.size(), offset,
+                   kept ? kept->description() : description()) +
+           detail::lacking(outcome);
   });
 }
 
 void remote_region::post_write_at(std::uint64_t offset, std::span<const std::byte> from,
                                   const io_options& options, std::error_code& ec) {
+  region_pointer kept;
   const std::error_code outcome =
-      post(core_, posted_.get(), options, [&](auto& core, std::error_code& why) {
-        return core.start_write(tracker_, offset, from, options, why);
-      });
+      post(core_, tracker_, posted_, options, kept,
+           [&](auto& core, auto& tracker, std::error_code& why) {
+             return core.start_write(tracker, offset, from, options, why);
+           });
   detail::end_with(outcome, ec, [&] {
-    return attempt("posting a write of ", from.size(), offset, *this) + detail::lacking(outcome);
+    return attempt("posting a write of ", from.size(), offset,
+                   kept ? kept->description() : description()) +
+           detail::lacking(outcome);
   });
 }
 

@@ -49,18 +49,45 @@ detail::result<void> hold(detail::operation* wanted, void* cuda_stream) {
   return {};
 }
 
-/// Waits for the end of an operation, if there is one, and returns its error.
-std::error_code wait_for_end(detail::operation* awaited) {
-  if (awaited == nullptr) return {};
-  if (!awaited->done()) {
-    detail::worker_core& worker = awaited->worker();
-    if (worker.in_handler()) return errc::would_deadlock;
-    if (!worker.wait(*awaited, detail::clock::time_point::max())) {
-      return errc::forked_child;  // where alone it returns before that
+/// The operation of a request, for a call that waits: a handler may destroy the request meanwhile.
+class awaited_operation {
+ public:
+  explicit awaited_operation(detail::operation* awaited) noexcept : awaited_(awaited) {
+    if (awaited == nullptr || awaited->done()) return;
+    if (detail::is_forked_child()) {
+      why_not_ = errc::forked_child;
+    } else if (awaited->worker().in_handler()) {
+      why_not_ = errc::would_deadlock;
+    } else {
+      awaited->begin_wait();
+      waits_ = true;
     }
   }
-  return awaited->error();
-}
+  ~awaited_operation() {
+    if (waits_) awaited_->end_wait();
+  }
+  awaited_operation(const awaited_operation&) = delete;
+  awaited_operation& operator=(const awaited_operation&) = delete;
+
+  /// Returns why nothing can wait for it.
+  std::error_code why_not() const noexcept { return why_not_; }
+  /// Waits for `limit` at most; null: until its end.
+  bool wait(const std::chrono::nanoseconds* limit = nullptr) const {
+    if (!waits_) return true;
+    detail::worker_core& worker = awaited_->worker();
+    return worker.wait(*awaited_, limit == nullptr ? detail::clock::time_point::max()
+                                                   : detail::after(worker.api().now(), *limit));
+  }
+  std::error_code error() const noexcept {
+    return awaited_ == nullptr ? std::error_code() : awaited_->error();
+  }
+  std::string text() const { return detail::failure_text(*awaited_); }
+
+ private:
+  detail::operation* awaited_;
+  std::error_code why_not_;
+  bool waits_ = false;
+};
 
 /// REQUIRES: `ended` is done.
 void keep(std::promise<message_info>& promise, const request& ended) {
@@ -90,21 +117,17 @@ message_info request::received() const noexcept {
 }
 
 void request::wait(std::error_code& ec) {
-  detail::end_with(wait_for_end(operation_), ec,
-                   [this] { return detail::failure_text(*operation_); });
+  const awaited_operation awaited(operation_);
+  std::error_code outcome = awaited.why_not();
+  // It returns before the end in a child of fork() alone.
+  if (!outcome) outcome = awaited.wait() ? awaited.error() : make_error_code(errc::forked_child);
+  detail::end_with(outcome, ec, [&awaited] { return awaited.text(); });
 }
 
 bool request::wait_for(std::chrono::nanoseconds duration, std::error_code& ec) {
-  std::error_code outcome;
-  bool ended = done();
-  if (!ended) {
-    detail::worker_core& worker = operation_->worker();
-    outcome = detail::is_forked_child() ? make_error_code(errc::forked_child)
-              : worker.in_handler()     ? make_error_code(errc::would_deadlock)
-                                        : std::error_code();
-    ended = !outcome && worker.wait(*operation_, detail::after(worker.api().now(), duration));
-  }
-  detail::end_with(outcome, ec, [this] { return detail::failure_text(*operation_); });
+  const awaited_operation awaited(operation_);
+  const bool ended = !awaited.why_not() && awaited.wait(&duration);
+  detail::end_with(awaited.why_not(), ec, [&awaited] { return awaited.text(); });
   return ended;
 }
 

@@ -16,9 +16,8 @@ scheduled_call::scheduled_call(std::shared_ptr<detail::scheduled> call) noexcept
     : call_(std::move(call)) {}
 
 scheduled_call& scheduled_call::operator=(scheduled_call&& other) noexcept {
-  if (this == &other) return *this;
-  cancel();
-  call_ = std::move(other.call_);
+  scheduled_call taken(std::move(other));
+  std::swap(call_, taken.call_);
   return *this;
 }
 
@@ -26,8 +25,9 @@ scheduled_call::~scheduled_call() { cancel(); }
 
 bool scheduled_call::cancel() noexcept {
   if (!call_ || call_->is_over() || detail::leave_to_parent(call_)) return false;
-  const std::shared_ptr<detail::worker_core> worker = call_->worker.lock();
-  return worker && worker->calls().cancel(*call_);
+  const std::shared_ptr<detail::scheduled> kept = call_;  // a handler may destroy the handle
+  const std::shared_ptr<detail::worker_core> worker = kept->worker.lock();
+  return worker && worker->calls().cancel(*kept);
 }
 
 bool scheduled_call::over() const noexcept {
@@ -51,7 +51,7 @@ bool scheduled_call::wait_for(std::chrono::nanoseconds limit, std::error_code& e
   });
   if (outcome || !worker) return !outcome;
   return worker->wait_until(detail::after(worker->api().now(), limit),
-                            [this] { return call_->is_over(); });
+                            [kept = call_] { return kept->is_over(); });
 }
 
 }  // namespace ucx

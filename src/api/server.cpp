@@ -73,10 +73,8 @@ server::server(std::shared_ptr<detail::server_core> core) noexcept : core_(std::
 server::server(server&& other) noexcept = default;
 
 server& server::operator=(server&& other) noexcept {
-  if (this != &other) {
-    close();
-    core_ = std::move(other.core_);
-  }
+  server taken(std::move(other));
+  std::swap(core_, taken.core_);
   return *this;
 }
 
@@ -146,7 +144,9 @@ worker& server::worker(std::size_t number) noexcept { return core_->worker(numbe
 std::size_t server::workers() const noexcept { return core_ ? core_->workers() : 0; }
 
 void server::close() noexcept {
-  if (core_ && !detail::leave_to_parent(core_)) core_->close();
+  if (!core_ || detail::leave_to_parent(core_)) return;
+  const std::shared_ptr<server_core> kept = core_;  // a handler may destroy the server
+  kept->close();
 }
 
 namespace detail {

@@ -130,7 +130,9 @@ void worker::fence() {
 }
 
 std::size_t worker::cancel_all(std::chrono::nanoseconds limit) {
-  return detail::is_forked_child() ? 0 : core_->connections().cancel_all(nullptr, limit);
+  if (detail::is_forked_child()) return 0;
+  const std::shared_ptr<detail::worker_core> kept = core_;  // a handler may destroy the worker
+  return kept->connections().cancel_all(nullptr, limit);
 }
 
 staging_statistics worker::staging() const noexcept {
@@ -160,12 +162,13 @@ void worker::run(std::stop_token stop, std::error_code& ec) {
   if (detail::is_forked_child()) outcome = errc::forked_child;
   detail::end_with(outcome, ec, [outcome] { return why_not_run(outcome); });
   if (outcome) return;
-  const std::stop_callback wake(stop, [core = core_.get()] { core->signal(); });
+  const std::shared_ptr<detail::worker_core> kept = core_;  // a handler may destroy the worker
+  const std::stop_callback wake(stop, [core = kept.get()] { core->signal(); });
   detail::idle_rounds idle;
-  detail::progress_leader leader(*core_);
-  while (!stop.stop_requested()) {
-    const std::uint32_t seen = core_->wakes();
-    core_->progress_or_rest(idle, core_->api().now() + detail::longest_rest, leader, seen);
+  detail::progress_leader leader(*kept);
+  while (!stop.stop_requested() && kept.use_count() > 1) {
+    const std::uint32_t seen = kept->wakes();
+    kept->progress_or_rest(idle, kept->api().now() + detail::longest_rest, leader, seen);
   }
 }
 
@@ -222,9 +225,10 @@ void worker::on_message(std::uint64_t number, move_only_handler<message> handler
     const std::lock_guard guard(core_->lock());
     core_->messages().handlers().exchange(number, replaced);
   }
-  if (!replaced || core_->in_handler()) return;
-  core_->wait_until(detail::clock::time_point::max(),
-                    [&] { return !core_->messages().handlers().is_running(*replaced); });
+  detail::worker_core& core = *core_;  // which waiting keeps: a handler may destroy the worker
+  if (!replaced || core.in_handler()) return;
+  core.wait_until(detail::clock::time_point::max(),
+                  [&] { return !core.messages().handlers().is_running(*replaced); });
 }
 
 }  // namespace ucx

@@ -29,8 +29,7 @@ result<std::shared_ptr<client_core>> further_clients::lane(std::size_t number) {
   return slot->get(beside_);
 }
 
-result<std::shared_ptr<client_core>> further_clients::successor(
-    const std::shared_ptr<client_core>& lost) {
+result<std::shared_ptr<client_core>> further_clients::successor(std::shared_ptr<client_core> lost) {
   lost->look();  // it may have had no round for long
   further_clients& its = lost->further();
   const std::error_code why = its.closed_ ? make_error_code(errc::closed) : lost->status();

@@ -30,7 +30,7 @@ class further_clients {
   /// Returns the `number`th further connection to the server: see ucx::client.
   result<std::shared_ptr<client_core>> lane(std::size_t number);
   /// Returns `lost`, or what takes its place where its connection is lost.
-  static result<std::shared_ptr<client_core>> successor(const std::shared_ptr<client_core>& lost);
+  static result<std::shared_ptr<client_core>> successor(std::shared_ptr<client_core> lost);
   /// Its user has closed the client: nothing takes its place, whatever became of the connection.
   void close() noexcept { closed_ = true; }
 

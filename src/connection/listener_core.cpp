@@ -446,6 +446,9 @@ void listener_core::remove_wait(accept_wait& wait) noexcept {
   if (std::exchange(wait.coroutine, {}) && !wait.over) worker_->forgo_handler();
   wait.came.reset();
   std::erase_if(waits_, [&](const auto& each) { return each.get() == &wait; });
+  // Its own call may wait for it still, where a handler destroys it.
+  if (!wait.why) wait.why = errc::canceled;
+  if (!std::exchange(wait.over, true)) worker_->wake_waiters();
 }
 
 bool listener_core::is_over(const accept_wait& wait) const noexcept {

@@ -14,6 +14,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/handle_place.hpp"
 #include "base/result.hpp"
 #include "connection/connection_observer.hpp"
 #include "connection/listening_socket.hpp"
@@ -55,6 +56,7 @@ class listener_core final : public connection_observer,
   worker_core& worker() const noexcept { return *worker_; }
   ucp_listener_h handle() const noexcept { return handle_; }
   const socket_address& address() const noexcept { return address_; }
+  handle_place& place_of_handle() noexcept { return place_; }
   /// Takes no further request; returns when no handler runs, unless it is called inside of one.
   /// Those that are pending keep UCX's listener, which rejecting needs.
   void close() noexcept;
@@ -111,6 +113,7 @@ class listener_core final : public connection_observer,
 
   std::shared_ptr<worker_core> worker_;
   listener_options options_;
+  handle_place place_;
   unsigned refusals_ = 0;
   std::deque<std::shared_ptr<accept_wait>> waits_;
   std::vector<std::weak_ptr<worker_core>> others_;

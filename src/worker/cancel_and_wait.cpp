@@ -54,7 +54,10 @@ void cancel_and_wait(operation_group& group, worker_core& worker) noexcept {
     operation* left = nullptr;
     {
       const std::lock_guard guard(worker.lock());
-      if (first) group.give_up_members(errc::canceled);
+      if (first) {
+        group.abandon();
+        group.give_up_members(errc::canceled);
+      }
       left = group.any_member();
       if (left == nullptr) return;
       left->retain();

@@ -101,8 +101,30 @@ void operation::drop() noexcept {
   if (worker_ == nullptr) return release();  // it never started
   kept_alive held;                           // until the lock is free again
   const std::lock_guard guard(worker_->lock());
+  is_left_to_call_ = waits_ > 0;
+  if (is_left_to_call_) return;
   held = let_go();
   if (--references_ == 0) retire();
+}
+
+void operation::begin_wait() noexcept {
+  if (!worker_->has_several_threads()) {
+    ++waits_;
+    return;
+  }
+  const std::lock_guard guard(worker_->lock());
+  ++waits_;
+}
+
+void operation::end_wait() noexcept {
+  bool is_left = false;
+  if (!worker_->has_several_threads()) {
+    is_left = --waits_ == 0 && is_left_to_call_;
+  } else {
+    const std::lock_guard guard(worker_->lock());
+    is_left = --waits_ == 0 && is_left_to_call_;
+  }
+  if (is_left) drop();
 }
 
 /// REQUIRES: no reference is left.

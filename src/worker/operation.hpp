@@ -55,8 +55,12 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
     retire();
   }
   /// Drops the reference of the request handle, and what that keeps: the connection may go with it,
-  /// and the worker. Takes the lock itself.
+  /// and the worker. Takes the lock itself. While a call waits for it, that is left to the call.
   void drop() noexcept;
+  /// A call of the request handle waits: what the handle has, the call has, too. They take the lock
+  /// themselves where several threads use the worker.
+  void begin_wait() noexcept;
+  void end_wait() noexcept;
 
   worker_core& worker() const noexcept { return *worker_; }
   /// Its connection; nothing where it has none. Defined in endpoint_core.hpp.
@@ -82,7 +86,6 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   /// operation itself then needs no connection kept: a connection ends after all of UCX's
   /// callbacks.
   kept_alive let_go() noexcept;
-
   // Numbers of `posted_operations`, if it is one.
   std::uint64_t group_mark = 0;
   std::uint64_t connection_mark = 0;
@@ -148,6 +151,8 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   void begin(worker_core& worker, clock::time_point deadline) noexcept;
 
   std::uint32_t references_ = 0;
+  std::uint32_t waits_ = 0;  // calls
+  bool is_left_to_call_ = false;
   std::atomic<bool> done_{true};
   std::error_code error_;
   completion_handler handler_;

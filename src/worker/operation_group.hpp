@@ -21,6 +21,9 @@ class operation_group {
   void adopt(operation& started);
   /// Gives up what is in flight: much of it ends at once.
   void give_up_members(errc why) noexcept;
+  /// Its handle has gone: no operation is to join any more.
+  void abandon() noexcept { abandoned_ = true; }
+  bool is_abandoned() const noexcept { return abandoned_; }
   /// Leaves them to themselves.
   void forget_members() noexcept;
   bool has_members() const noexcept { return !members_.empty(); }
@@ -37,6 +40,7 @@ class operation_group {
   void ended(operation& member) noexcept;
 
   intrusive_list<operation, group_tag> members_;
+  bool abandoned_ = false;
 };
 
 }  // namespace ucx::detail

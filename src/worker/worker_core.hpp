@@ -145,6 +145,8 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
 
   /// Returns whether several threads may use it at a time.
   bool is_shared() const noexcept { return options_.threads == thread_safety::safe; }
+  /// Returns whether it is shared, or has a thread.
+  bool has_several_threads() const noexcept { return thread_ != nullptr || is_shared(); }
 
   bool arm();
   std::chrono::nanoseconds until_next_deadline();
@@ -189,10 +191,10 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void queue_expected_handler(move_only_handler<> function) noexcept;
   /// Something has changed that threads may wait for, other than the end of an operation.
   void wake_waiters() noexcept {
-    if (thread_ != nullptr || is_shared()) wake_other_threads(nullptr);
+    if (has_several_threads()) wake_other_threads(nullptr);
   }
   void wake_waiters_for(const operation& ended) noexcept {
-    if (thread_ != nullptr || is_shared()) wake_other_threads(&ended);
+    if (has_several_threads()) wake_other_threads(&ended);
   }
   /// Wakes the thread that drives, if it sleeps or may: there is something for it to do.
   void wake_driver() noexcept {

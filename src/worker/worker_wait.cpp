@@ -80,7 +80,7 @@ bool worker_core::arm() {
 /// Returns whether there is nothing to do until the event descriptor says so.
 bool worker_core::prepare_to_sleep(std::uint32_t seen) {
   // Said first: what another thread starts, or ends, from here on wakes this one.
-  leadership_.may_sleep(thread_ != nullptr || is_shared());
+  leadership_.may_sleep(has_several_threads());
   return wakes() == seen && arm();
 }
 

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "base/clock.hpp"
+#include "base/handle_place.hpp"
 #include "ucx/access.hpp"
 #include "ucx/memory_kind.hpp"
 #include "ucx/memory_place.hpp"
@@ -74,6 +75,9 @@ class exposed_region : public counted_region {
   /// by `until`. Safe from any thread.
   void close(clock::time_point until = clock::time_point::max()) noexcept;
 
+  /// Where its `memory_region` is, if it has one.
+  handle_place& place_of_handle() noexcept { return place_; }
+
   const std::shared_ptr<notification_queue>& notifications() const noexcept {
     return notifications_;
   }
@@ -96,6 +100,7 @@ class exposed_region : public counted_region {
   access granted_;
   std::shared_ptr<notification_queue> notifications_;
   std::atomic<bool> exposed_{false};
+  handle_place place_;
   std::mutex releasing_;
 };
 

@@ -37,7 +37,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t large = std::size_t{600} << 10U;
 constexpr std::size_t with_table = large + 100;  // of the lengths of a message's parts
 constexpr std::chrono::nanoseconds step = 13us;
-constexpr int moments = 40;
+constexpr int most_moments = 40;
 
 /// One test's sides: what is started on them, and how often each of it ended.
 class attempt {
@@ -290,7 +290,7 @@ class EveryMoment : public testing::TestWithParam<kind> {
   int sweep(const simulated_pair_options& options, errc why, sampled tried, GiveUp give_up) {
     int early = 0;
     tried_ = 0;
-    for (int moment = tried.first; moment < moments; moment += tried.step) {
+    for (int moment = tried.first; moment < most_moments; moment += tried.step) {
       const std::string where = std::string(GetParam().name) + " at " + std::to_string(moment);
       ++tried_;
       attempt on(options);
@@ -315,7 +315,7 @@ class EveryMoment : public testing::TestWithParam<kind> {
     const std::size_t salt = std::string_view(GetParam().name).size();
     const int late = sweep(options, errc::timed_out, sampled(salt), [](attempt& on, auto moment) {
       GetParam().start(on, moment + 1ns);
-      on.both.settle(2 * moments * step);
+      on.both.settle(2 * most_moments * step);
     });
     return canceled + late;
   }
@@ -387,7 +387,7 @@ TEST(AcceptanceAtEveryMoment, TakesNobodyOnceItIsGone) {
   int late = 0;
   for (const bool awaited : {false, true}) {
     const sampled tried(awaited ? 1 : 0);
-    for (int moment = tried.first; moment < moments; moment += tried.step) {
+    for (int moment = tried.first; moment < most_moments; moment += tried.step) {
       simulated_pair pair;
       listener door(pair.owner, any_port, listener_options{.awaited = true});
       std::optional<listener::acceptance> first(door.accept());
@@ -433,7 +433,7 @@ TEST_P(ConnectAtEveryMoment, IsToldOnce) {
   int early = 0;
   for (const bool by_address : {true, false}) {
     const sampled tried(by_address ? 0 : static_cast<std::size_t>(GetParam()) + 1);
-    for (int moment = tried.first; moment < moments; moment += tried.step) {
+    for (int moment = tried.first; moment < most_moments; moment += tried.step) {
       const std::chrono::nanoseconds when = moment * step / 2;
       simulated_pair pair;
       const listener door(pair.owner, socket_address("127.0.0.1:0"));
