@@ -125,8 +125,8 @@ class UCXIO_EXPORT client {
   /// which is made when there is none. It lingers after its last user has gone. A server that has
   /// not answered a moment ago is asked for a sign of life. If the connection is lost, a new one is
   /// made: a server that was started again is found. If the server ends afterwards, a call fails
-  /// with connection_reset, and a change may have been made.
-  /// Errors: those of the constructor; forked_child.
+  /// with connection_reset or closed_by_peer, and a change may have been made.
+  /// Errors: those of the constructor; bad_configuration (`UCXIO_LINGER`); forked_child.
   /// Cost: a round trip, unless the server has answered within 10 ms. A server that is silent costs
   /// `heartbeat_timeout`, and then the time that connecting takes.
   static client shared(const url& server, std::error_code& ec = throws);

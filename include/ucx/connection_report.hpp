@@ -85,7 +85,7 @@ struct connection_events {
   /// worker.
   move_only_handler<endpoint /*peer*/, const connection_report&> on_established = {};
   /// Called when a connection was not made: the terms were not met, or the peer left before, or did
-  /// not answer in time.
+  /// not answer in time. Not called when this side gave the connection up.
   move_only_handler<const connection_end&> on_refused = {};
   /// Called when an established connection is lost, or the peer closes it; not when this side does.
   move_only_handler<const connection_end&> on_closed = {};

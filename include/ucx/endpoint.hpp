@@ -60,7 +60,8 @@ class UCXIO_EXPORT endpoint {
   ///
   /// By worker address it needs no IP address, and returns at once. Operations wait for the
   /// connection. `wait_connected()` waits without an operation.
-  /// Errors: unreachable (no transport in common), bad_address, too_many_files, closed (`parent`,
+  /// Errors: unreachable (no transport in common), bad_address, too_many_files, no_memory, closed
+  /// (`parent`,
   /// or the connection that watches), invalid_argument (terms, or an option that is not for this
   /// way to connect), feature_disabled (terms).
   ///
@@ -68,17 +69,18 @@ class UCXIO_EXPORT endpoint {
   /// protocol.
   /// Errors: connection_refused (also a peer that goes before UCX has connected the two, which UCX
   /// reports alike), connection_reset (it goes later, but before it has answered), unreachable,
-  /// timed_out, version_mismatch, protocol_error, too_many_files, bad_address (empty, port 0,
-  /// `local` of another family or not of this machine), not_supported (IPv6: see listener; terms),
+  /// timed_out, version_mismatch, protocol_error, too_many_files, no_memory, bad_address (empty,
+  /// port 0, `local` of another family or not of this machine), address_in_use and
+  /// permission_denied (`local`), not_supported (IPv6: see listener; terms),
   /// no_rdma, already_exists (terms), invalid_argument (terms, or an option that is not for this
   /// way to connect), feature_disabled (terms), closed (`parent`), would_deadlock inside a
   /// completion callback, and any other reason of the peer to refuse.
   ///
   /// By a host and a port it looks the host up, and tries its addresses one after the other, all
   /// within one `connect_timeout`.
-  /// Errors: those by socket address, of the first address that said more than `unreachable`;
-  /// host_not_found; timed_out also where the resolver does not answer; invalid_argument also for
-  /// `connect_wait::none`.
+  /// Errors: those by socket address, of the first address that said more than `unreachable`,
+  /// `not_supported` and `bad_address`, else of the last address; host_not_found; timed_out also
+  /// where the resolver does not answer; invalid_argument also for `connect_wait::none`.
   endpoint(const worker& parent, const peer_address& peer, endpoint_options options = {},
            std::error_code& ec = throws);
 
@@ -131,8 +133,8 @@ class UCXIO_EXPORT endpoint {
   std::size_t cancel_all(std::chrono::nanoseconds limit = std::chrono::nanoseconds::zero());
 
   /// Closes the connection. A second call does nothing, and reports nothing. With `flush`, reports
-  /// the first failure of the outstanding operations, or `timed_out`. After that the connection is
-  /// dropped all the same. Inside a completion callback, only `abort` is allowed
+  /// the first failure of the outstanding operations, `timed_out`, or `no_memory`. After that the
+  /// connection is dropped all the same. Inside a completion callback, only `abort` is allowed
   /// (`would_deadlock`).
   void close(close_mode mode = close_mode::flush, std::error_code& ec = throws);
 

@@ -17,7 +17,7 @@ enum class errc {
   out_of_range,          ///< Offset and length reach outside the region.
   no_space,              ///< A fixed size, the disk, a quota or `largest_file` is exceeded.
   permission_denied,     ///< The region, store or system does not allow this access.
-  no_such_region,        ///< The owner has no region of this id.
+  no_such_region,        ///< The owner, or this client, has no such region.
   stale_region,        ///< The owner, or the region, is another incarnation than the descriptor's.
   revoked,             ///< The owner withdrew the region.
   bad_descriptor,      ///< The bytes are not an intact `remote_descriptor`, or UCX refuses its key.
@@ -34,8 +34,8 @@ enum class errc {
   address_in_use,      ///< Another process listens on this address.
   timed_out,           ///< The deadline passed first.
   canceled,            ///< The caller gave the operation up.
-  closed,              ///< The object was closed or moved from on this side.
-  would_deadlock,      ///< A blocking wait inside a completion callback.
+  closed,              ///< The object was closed, moved from or never made on this side.
+  would_deadlock,      ///< A handler made a call that waits for the worker that runs it.
   busy,                ///< Out of a resource that comes back by itself; try again.
   no_memory,           ///< Out of memory.
   no_shared_memory,    ///< Out of shared memory (`/dev/shm`).
@@ -62,12 +62,12 @@ enum class errc {
   bad_pool,            ///< A pool without buffers, of buffers without bytes, or larger than can be.
   pooled_buffer,       ///< The buffer's memory belongs to a pool, and has to go back there.
   damaged_on_the_way,  ///< The bytes did not match the owner's checksum, three times.
-  broken_pipe,         ///< The reader of a pipe left before it had read everything.
+  broken_pipe,         ///< The reader of a pipe left before it had read all, or was too slow.
   too_many_of_store,   ///< The store has `store_options::most_open_files` files open.
   /// The client has `store_options::most_open_files_of_one_client` files open.
   too_many_of_client,
   too_many_writers,  ///< The store has `store_options::most_writers` files open for writing.
-  store_gone,        ///< A store's directory was removed or unmounted beneath it.
+  store_gone,        ///< A store's directory was removed, unmounted, or hidden by a mount.
   forked_child,      ///< In a child of `fork()`: the object belongs to the parent.
 };
 
@@ -80,10 +80,11 @@ UCXIO_EXPORT const std::error_category& error_category() noexcept;
 /// Makes the error code of `value`.
 UCXIO_EXPORT std::error_code make_error_code(errc value) noexcept;
 
-/// Stands for "throw". Every function that can fail has `std::error_code& ec = throws` as its last
-/// parameter. A call without a code throws `error` where the operation fails. A call with a code
-/// throws nothing for that: `ec` gets the failure, and is cleared where there is none. Programs do
-/// not name this object. It never holds an error.
+/// Stands for "throw". A function that can fail has `std::error_code& ec = throws` as its last
+/// parameter, unless it returns a `request`, or reports by the state of a stream.
+/// `docs/reference/errors.md` lists the few that only throw. A call without a code throws `error`
+/// where the operation fails. A call with a code throws nothing for that: `ec` gets the failure,
+/// and is cleared where there is none. Programs do not name this object. It never holds an error.
 UCXIO_EXPORT extern std::error_code throws;
 
 /// The one exception that this library throws for failed operations. It derives from

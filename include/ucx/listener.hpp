@@ -86,7 +86,7 @@ struct listener_options {
   /// For connections whose own options have no terms. Without these, the worker's terms count.
   std::optional<connection_terms> terms = {};
   /// Tell of the connections that were accepted here. They are not called any more after `close()`
-  /// or the destructor has returned.
+  /// or the destructor has returned, unless one of them made that call.
   connection_events events = {};
   /// Called like `events`, when peers can not connect any more, or not all of them. UCX
   /// closes a port for data, for good, when the process has no descriptor left for a new peer
@@ -107,10 +107,10 @@ class UCXIO_EXPORT listener {
 
   /// Listens on `address`. With port 0 the system chooses a port. Without options, accepts peers by
   /// itself.
-  /// Errors: address_in_use, permission_denied, bad_address (not an address of this machine),
-  /// too_many_files, invalid_argument and feature_disabled (terms), not_supported (IPv6 on a
-  /// context whose configuration does not set TCP_AF_PRIO to "inet6": UCX would write beyond its
-  /// buffers).
+  /// Errors: address_in_use, permission_denied, bad_address (empty, or not an address of this
+  /// machine), too_many_files, closed (`parent`), invalid_argument and feature_disabled (terms),
+  /// not_supported (IPv6 on a context whose configuration does not set TCP_AF_PRIO to "inet6": UCX
+  /// would write beyond its buffers).
   listener(const worker& parent, const socket_address& address, listener_options options = {},
            std::error_code& ec = throws);
 

@@ -20,7 +20,6 @@
 #include "ucx/memory_resources.hpp"
 #include "ucx/message.hpp"
 #include "ucx/message_parts.hpp"
-
 #include "ucx/tag_match.hpp"
 #include "ucx/worker.hpp"
 
@@ -158,6 +157,21 @@ TEST(ReceiveTarget, StaysWhereASecondReceiveIsRefused) {
     EXPECT_FALSE(both.outcome(send));
     EXPECT_TRUE(std::ranges::equal(made.bytes(), bytes));
   }
+}
+
+TEST(ReceiveTarget, ThatIsTooShortLeavesAHeldPayload) {
+  simulated_messages both;
+  const std::vector<std::byte> bytes = pattern(10);
+  both.sender.send(7, bytes);
+  message held = both.take(7);
+  ASSERT_TRUE(held.is_here());
+  std::vector<std::byte> into(10);
+  std::error_code ec;
+  held.receive(std::span(into).first(9), {}, ec);
+  EXPECT_EQ(ec, errc::message_truncated);
+  EXPECT_EQ(into, std::vector<std::byte>(10));
+  held.receive(into);
+  EXPECT_EQ(into, bytes);
 }
 
 TEST(ReceiveTarget, WithoutBytesFitsAnEmptyMessageAlone) {
