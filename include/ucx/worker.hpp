@@ -80,9 +80,10 @@ class UCXIO_EXPORT worker {
   worker_address address(std::error_code& ec = throws) const;
 
   /// Tells of the peers that connect by this worker's address, from now on. Replaces the handlers
-  /// that were set before. When this returns, those neither run nor will run, unless one of them
-  /// made this call. A listener's events tell of the other peers. A worker that connects to itself
-  /// is not told. `on_closed` is not called for connections that this side closes.
+  /// that were set before. When this returns, those neither run nor will run, and are destroyed,
+  /// unless one of them made this call. A listener's events tell of the other peers. A worker that
+  /// connects to itself is not told. `on_closed` is not called for connections that this side
+  /// closes.
   /// Lifetime: `events`, until nothing that was made of the worker is left.
   void set_connection_events(connection_events events);
 
