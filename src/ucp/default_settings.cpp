@@ -53,7 +53,7 @@ bool default_settings::may_use_rdma() const {
   if (std::none_of(verbs.begin(), verbs.end(), [this](auto each) { return allows(each); })) {
     return false;
   }
-  const std::string_view devices = asked_.in_force("NET_DEVICES", "UCX_NET_DEVICES");
+  const std::string devices = without_blanks(asked_.in_force("NET_DEVICES", "UCX_NET_DEVICES"));
   const std::vector<rdma_port> ports = api_.rdma_ports();
   return std::any_of(ports.begin(), ports.end(), [&](const rdma_port& each) {
     return each.is_usable() && allows_device(devices, each.name);

@@ -89,8 +89,8 @@ result<std::shared_ptr<context_core>> context_core::make(ucp_api& api,
         why.code == errc::unreachable || why.code == errc::unexpected || why.code == errc::io_error;
     if (none_there && (!chosen.options().devices.empty() || !options.transports.empty())) {
       why.code = errc::bad_configuration;
-      why.text +=
-          ": none of the transports and devices that were asked for is present" + chosen.present();
+      why.text += ": none of the transports and devices that were asked for is present" +
+                  chosen.limited() + chosen.present();
     }
     return why;
   }
@@ -102,9 +102,11 @@ result<std::shared_ptr<context_core>> context_core::make(ucp_api& api,
     return checked.why();
   made->unused_ = chosen.unused();
   if (options.require_rdma && !any_is_rdma(made->resources_)) {
-    return failure{
-        errc::no_rdma,
-        "making a context: of the transports that are present and allowed, none is RDMA hardware"};
+    std::string text =
+        "making a context: of the transports that are present and allowed, none is RDMA hardware" +
+        chosen.limited();
+    for (const std::string& each : made->unused_) text += "; " + each;
+    return failure{errc::no_rdma, text};
   }
   chosen.log(*made->log_, made->resources_);
   return made;
