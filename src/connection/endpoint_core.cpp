@@ -57,8 +57,7 @@ std::string said_of(const introduction& theirs, const std::vector<std::string>& 
   std::string text = theirs.name.empty() ? std::string() : " with " + theirs.name;
   for (const std::string& each : lanes)
     text.append(&each == &lanes.front() ? " over " : ", ") += each;
-  if (any_is_rdma(resources) && !any_is_rdma(lanes))
-    text += "; RDMA hardware of this side is not used";
+  if (any_is_rdma(resources) && !any_has_rma(lanes)) text += "; " + why_no_rma(lanes, resources);
   return text;
 }
 
@@ -203,8 +202,12 @@ connection_report endpoint_core::report() const {
   made.largest_header = smaller(worker_.sender().longest_header(),
                                 frame_sender::header_within(theirs.largest_header));
   made.zero_copy = any_is_rdma(made.transports);
-  made.rma_is_real = includes(made.features, feature::rma) &&
-                     (made.zero_copy || (!detects_failure() && context.same_host_only()));
+  if (!includes(made.features, feature::rma)) {
+    made.why_not_rma = "one of the contexts was made without feature::rma";
+  } else if (!any_has_rma(made.transports) && (detects_failure() || !context.same_host_only())) {
+    made.why_not_rma = why_no_rma(made.transports, context.resources());
+  }
+  made.rma_is_real = made.why_not_rma.empty();
   made.watched = detects_failure() || liveness_.watches_process();
   return made;
 }

@@ -21,11 +21,14 @@ result<std::unique_ptr<transfer_path>> rma_path::open(peer_region& region) {
     return failure{errc::feature_disabled, "the context was made without feature::rma"};
   }
   if (region.descriptor().remote_key.empty()) {
-    return failure{errc::not_supported, "the descriptor has no key for RMA"};
+    return failure{errc::not_supported,
+                   "the descriptor has no key for RMA: its owner did not register the memory"};
   }
   const std::vector<std::string> transports = connection.ucx().transports();
-  if (!any_is_rdma(transports) && connection.detects_failure()) {
-    return failure{errc::not_supported, "UCX only emulates RMA over these transports"};
+  if (!any_has_rma(transports) && connection.detects_failure()) {
+    return failure{errc::not_supported,
+                   "UCX only emulates RMA over these transports: " +
+                       why_no_rma(transports, connection.worker().context().resources())};
   }
   std::unique_ptr<rma_path> made(new rma_path(region));
   if (auto taken = made->take_key(transports); !taken) return std::move(taken).why();
@@ -40,7 +43,7 @@ result<void> rma_path::take_key(const std::vector<std::string>& transports) {
     key_ = nullptr;
     return failure{errc::bad_descriptor, "UCX refused the key: " + words(unpacked)};
   }
-  if (any_is_rdma(transports)) return {};
+  if (any_has_rma(transports)) return {};
   return look_at_memory(
       std::any_of(transports.begin(), transports.end(),
                   [](const std::string& each) { return each.starts_with("cma"); }));
