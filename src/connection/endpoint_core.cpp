@@ -14,6 +14,7 @@
 #include "connection/control_queue.hpp"
 #include "connection/frame_sender.hpp"
 #include "ucp/rdma.hpp"
+#include "ucp/resource_error.hpp"
 #include "ucp/status.hpp"
 #include "wire/parcel.hpp"
 #include "worker/worker_core.hpp"
@@ -223,6 +224,12 @@ void endpoint_core::log(log_level level, const char* what, const std::string& mo
   line.append(std::to_string(number_)).append(role_ == role::initiator ? " to " : " from ");
   line.append(peer_name()).append(": ").append(what).append(more);
   log.write(level, line);
+}
+
+void endpoint_core::tell_of_copies(ucs_status_t status) {
+  if (std::exchange(told_of_copies_, true)) return;
+  log(log_level::warning, "answers go in small pieces, because UCX can not register their bytes: ",
+      detail::words(status) + "; " + words_of_lock_limit());
 }
 
 std::error_code endpoint_core::wait_connected() {

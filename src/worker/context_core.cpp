@@ -51,7 +51,8 @@ context_core::context_core(ucp_api& api, const context_options& options,
       log_(std::move(log)),
       processes_(std::make_unique<process_watcher>()),
       features_(options.features),
-      shares_memory_(options.share_memory) {
+      shares_memory_(options.share_memory),
+      requires_rdma_(options.require_rdma) {
   std::random_device entropy;
   incarnation_ = (std::uint64_t{entropy()} << 32U) | entropy();
   same_host_only_ = !options.transports.empty() &&

@@ -9,6 +9,7 @@
 #include "connection/endpoint_core.hpp"
 #include "region/paths/rma_operation.hpp"
 #include "ucp/rdma.hpp"
+#include "ucp/resource_error.hpp"
 #include "ucp/status.hpp"
 #include "ucx/error.hpp"
 #include "worker/worker_core.hpp"
@@ -94,7 +95,24 @@ transfer_path::outcome rma_path::read(std::uint64_t offset, std::span<std::byte>
     return nullptr;
   }
   const clock::time_point deadline = region_.endpoint().worker().deadline_after(options.timeout);
-  return rma_operation::read(region_.share(), key_, offset, into, deadline, ec);
+  operation* const begun = rma_operation::read(region_.share(), key_, offset, into, deadline, ec);
+  if (begun != nullptr || !is_unregistered(ec)) return begun;
+  tell_of_unregistered(into.size(), ec);
+  ec.clear();
+  return std::nullopt;
+}
+
+/// UCX could not register the caller's memory, and did nothing. A message needs no registration.
+bool rma_path::is_unregistered(std::error_code ec) const noexcept {
+  return mapped_ == nullptr && (ec == errc::io_error || ec == errc::no_memory) &&
+         region_.endpoint().worker().context().has(feature::am);
+}
+
+void rma_path::tell_of_unregistered(std::size_t size, std::error_code ec) {
+  if (std::exchange(told_, true)) return;
+  region_.endpoint().log(
+      log_level::warning, "a read goes by message, because UCX can not register its memory: ",
+      std::to_string(size) + " bytes, " + ec.message() + "; " + words_of_lock_limit());
 }
 
 transfer_path::outcome rma_path::write(const std::shared_ptr<write_tracker>& tracker,

@@ -2,6 +2,7 @@
 // over the simulation.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -152,6 +153,36 @@ TEST(HardwareRegion, KeepsItsOrderAcrossAFence) {
   }
   region.read_batch(pieces);
   EXPECT_EQ(std::memcmp(into.data(), numbers.data(), into.size()), 0);
+}
+
+TEST(HardwareRegion, IsReadIntoUnregisteredMemoryByMessage) {
+  simulated_pair_options options;
+  options.link.emulated_rma = false;
+  options.link.resources = {"self/memory0", "rc_mlx5/mlx5_0:1"};
+  std::vector<std::string> warnings;
+  options.reader_context.log.level = log_level::warning;
+  options.reader_context.log.sink = [&](log_level, std::string_view line) {
+    warnings.emplace_back(line);
+  };
+  simulated_pair pair(options);
+  std::vector<std::byte> memory = pattern(100'000);
+  memory_region owned(pair.owner_context, std::span(memory), access::read);
+  endpoint connection = pair.connect();
+  connection.wait_connected();
+  remote_region region(connection, owned.descriptor());
+  ASSERT_EQ(region.way(), way::rma);
+  std::vector<std::byte> into(100'000);
+  for (const ucs_status_t status : {UCS_ERR_IO_ERROR, UCS_ERR_NO_MEMORY}) {
+    std::fill(into.begin(), into.end(), std::byte{});
+    pair.reader_process.faults().fail(call::get, status);
+    region.read_at(0, into);
+    EXPECT_TRUE(holds_pattern(into));
+  }
+  ASSERT_EQ(warnings.size(), 1U) << "once for a region";
+  EXPECT_TRUE(mentions(warnings[0], "a read goes by message")) << warnings[0];
+  const std::uint64_t gets = pair.network.count(call::get);
+  region.read_at(0, into);
+  EXPECT_EQ(pair.network.count(call::get), gets + 1) << "the next one is tried again";
 }
 
 // Hardware without GET and PUT: UCX would ask the owner, as messages do.
