@@ -50,10 +50,11 @@ struct connection_report {
   /// The longest header of an active message that both sides can send.
   std::size_t largest_header = 0;
   bool zero_copy = false;  ///< Hardware sends the bytes in place: UCX does not copy them.
-  /// Hardware, or this process itself in shareable memory, reads and writes. The peer's CPU does
-  /// not work.
+  /// Hardware that reads and writes memory ("rc" or "dc", not "ud"), or this process itself in
+  /// shareable memory, moves the bytes of regions. The peer's CPU does not work.
   bool rma_is_real = false;
-  bool watched = false;  ///< The end of the peer's process is noticed at once.
+  std::string why_not_rma = {};  ///< Why it is not real, in words; empty where it is.
+  bool watched = false;          ///< The end of the peer's process is noticed at once.
 };
 
 /// The loss of a port by which peers, or their data, come to a listener.

@@ -20,7 +20,8 @@ struct connection_terms {
   /// two ends of a worker's connection to itself count as one connection.
   bool unique = false;
   /// Fails with `no_rdma` unless every lane is of RDMA hardware. The connection never falls back to
-  /// TCP unnoticed.
+  /// TCP unnoticed. Hardware that carries messages only ("ud") is enough: see `transports` for
+  /// more.
   bool require_rdma = false;
   /// Every lane has to use one of these transports, by UCX's names ("tcp", "posix", "rc_mlx5", or
   /// "rc" for all of that family). Empty: any. Fails with `not_supported`.

@@ -74,8 +74,9 @@ struct context_options {
   /// Decides for transports, devices and configuration. Values that the environment overrides are
   /// checked, too.
   precedence wins = precedence::options;
-  /// Fails with `no_rdma` unless RDMA hardware is present and allowed.
-  /// `connection_terms::require_rdma` demands that a connection uses it.
+  /// Fails with `no_rdma` unless RDMA hardware is present and allowed, of any kind ("ud", too).
+  /// `connection_terms::require_rdma` demands that a connection uses it. Exposing memory that the
+  /// hardware can not register is an error then; else peers reach it by message.
   bool require_rdma = false;
   /// Processes of this host and user may map memory that is allocated here. They may read other
   /// exposed memory in place (`docs/reference/regions.md`, "How bytes move"). This process may do

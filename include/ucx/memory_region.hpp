@@ -36,8 +36,9 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
   /// message. `expected` says where it has to be. Without a value it may be anywhere; a device of
   /// -1 is any device.
   /// Lifetime: `bytes`, until `close()` or the destructor returns.
-  /// Errors: no_lockable_memory, no_memory, invalid_argument (also for memory that is not where it
-  /// is expected); for a device's memory feature_disabled (the context was made without
+  /// Errors: no_lockable_memory and io_error (RDMA hardware can not register it, and nothing less
+  /// will do), no_memory, invalid_argument (also for memory that is not where it is expected); for
+  /// a device's memory feature_disabled (the context was made without
   /// `feature::am`), not_supported, io_error.
   memory_region(const context& parent, std::span<std::byte> bytes, access granted,
                 const std::optional<memory_place>& expected = std::nullopt,
@@ -45,8 +46,8 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
 
   /// Exposes the caller's memory for reading.
   /// Lifetime: `bytes`, until `close()` or the destructor returns.
-  /// Errors: as above; no_lockable_memory or io_error also for memory that the process can not
-  /// write, such as constants, over RDMA hardware (`docs/reference/regions.md`, "RDMA hardware").
+  /// Errors: as above. Over RDMA hardware, memory that the process can not write, such as
+  /// constants, goes by message (`docs/reference/regions.md`, "RDMA hardware").
   memory_region(const context& parent, std::span<const std::byte> bytes,
                 std::error_code& ec = throws);
 

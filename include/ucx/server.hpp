@@ -103,9 +103,9 @@ class UCXIO_EXPORT server {
   publication publish(std::string_view name, std::span<std::byte> bytes, access granted,
                       const std::optional<memory_place>& expected = std::nullopt,
                       std::error_code& ec = throws);
-  /// Publishes the caller's memory for reading. Over RDMA hardware the process has to be able to
-  /// write it, too (`memory_region`).
-  /// Lifetime: `bytes`, until the publication is gone.
+  /// Publishes the caller's memory for reading. RDMA hardware reads only what the process may
+  /// write, too. The rest goes by message (`memory_region`). Lifetime: `bytes`, until the
+  /// publication is gone.
   publication publish(std::string_view name, std::span<const std::byte> bytes,
                       std::error_code& ec = throws);
 

@@ -14,6 +14,7 @@
 #include "connection/control_queue.hpp"
 #include "connection/frame_sender.hpp"
 #include "ucp/rdma.hpp"
+#include "ucp/resource_error.hpp"
 #include "ucp/status.hpp"
 #include "wire/parcel.hpp"
 #include "worker/worker_core.hpp"
@@ -57,8 +58,7 @@ std::string said_of(const introduction& theirs, const std::vector<std::string>& 
   std::string text = theirs.name.empty() ? std::string() : " with " + theirs.name;
   for (const std::string& each : lanes)
     text.append(&each == &lanes.front() ? " over " : ", ") += each;
-  if (any_is_rdma(resources) && !any_is_rdma(lanes))
-    text += "; RDMA hardware of this side is not used";
+  if (any_is_rdma(resources) && !any_has_rma(lanes)) text += "; " + why_no_rma(lanes, resources);
   return text;
 }
 
@@ -202,8 +202,12 @@ connection_report endpoint_core::report() const {
   made.largest_header = smaller(worker_.sender().longest_header(),
                                 frame_sender::header_within(theirs.largest_header));
   made.zero_copy = any_is_rdma(made.transports);
-  made.rma_is_real = includes(made.features, feature::rma) &&
-                     (made.zero_copy || (!detects_failure() && context.same_host_only()));
+  if (!includes(made.features, feature::rma)) {
+    made.why_not_rma = "one of the contexts was made without feature::rma";
+  } else if (!any_has_rma(made.transports) && (detects_failure() || !context.same_host_only())) {
+    made.why_not_rma = why_no_rma(made.transports, context.resources());
+  }
+  made.rma_is_real = made.why_not_rma.empty();
   made.watched = detects_failure() || liveness_.watches_process();
   return made;
 }
@@ -219,6 +223,12 @@ void endpoint_core::log(log_level level, const char* what, const std::string& mo
   line.append(std::to_string(number_)).append(role_ == role::initiator ? " to " : " from ");
   line.append(peer_name()).append(": ").append(what).append(more);
   log.write(level, line);
+}
+
+void endpoint_core::tell_of_copies(ucs_status_t status) {
+  if (std::exchange(told_of_copies_, true)) return;
+  log(log_level::warning, "answers go in small pieces, because UCX can not register their bytes: ",
+      detail::words(status) + "; " + words_of_lock_limit());
 }
 
 std::error_code endpoint_core::wait_connected() {

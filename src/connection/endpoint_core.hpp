@@ -106,6 +106,8 @@ class endpoint_core final : public driven_connection,
   connection_report report() const;
   connection_end end() const;
   void log(log_level level, const char* what, const std::string& more = {}) const;
+  /// Warns, once, that UCX could not register bytes to send, so that they are copied.
+  void tell_of_copies(ucs_status_t status);
 
   /// Waits, without the lock, until the peer has answered or the connection is lost.
   std::error_code wait_connected();
@@ -183,6 +185,7 @@ class endpoint_core final : public driven_connection,
   const std::uint64_t number_;
   endpoint_state state_ = endpoint_state::connecting;
   bool losing_ = false;
+  bool told_of_copies_ = false;
   std::error_code error_;
   std::string words_;
   socket_address peer_;

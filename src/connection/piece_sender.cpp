@@ -6,6 +6,7 @@
 #include "connection/endpoint_core.hpp"
 #include "connection/frame_sender.hpp"
 #include "connection/piece_shelf.hpp"
+#include "ucp/rdma.hpp"
 #include "wire/digest.hpp"
 #include "worker/worker_core.hpp"
 
@@ -26,6 +27,8 @@ void piece_sender::prepare_pieces(endpoint_core& endpoint, std::size_t size) noe
   size_ = size;
   posted_ = 0;
   stopped_ = false;
+  small_ = false;
+  first_ = {};
 }
 
 void piece_sender::stop_pieces() noexcept {
@@ -61,6 +64,7 @@ piece_sender::wrapped_piece piece_sender::wrap(sent_piece& piece, bool copies) {
   const piece_sizes& sizes = endpoint_->pieces();
   std::size_t largest = first_.code == opcode::write ? sizes.write : sizes.answer;
   if (copies) largest = std::min(largest, largest_copy);
+  if (small_) largest = std::min(largest, small_piece);
   std::span<const std::byte> bytes = bytes_.subspan(posted_);
   bytes = bytes.first(std::min(largest, bytes.size()));
   frame said = first_;
@@ -99,7 +103,31 @@ void piece_sender::post() {
   ucs_status_ptr_t sent = worker.api().am_send_nbx(
       endpoint_->handle(), wrapped.id, piece.header.data(), wrapped.header_size,
       wrapped.bytes.data(), wrapped.bytes.size(), &params);
-  if (!UCS_PTR_IS_PTR(sent)) ended(piece, UCS_PTR_RAW_STATUS(sent));
+  if (UCS_PTR_IS_PTR(sent)) return;
+  const ucs_status_t status = UCS_PTR_RAW_STATUS(sent);
+  if (may_shrink(wrapped.bytes.size(), status)) {
+    take_back(piece, wrapped.bytes.size());
+    return endpoint_->tell_of_copies(status);
+  }
+  ended(piece, status);
+}
+
+/// Returns whether a piece that UCX did not take may go as smaller ones. UCX registers what RDMA
+/// hardware sends. That fails for pages that the process may not lock, or not write. Nothing was
+/// sent then, and the connection is as good as before. For answers to reads only: a write has room
+/// at its peer for each piece.
+bool piece_sender::may_shrink(std::size_t size, ucs_status_t status) const noexcept {
+  const bool registering = status == UCS_ERR_IO_ERROR || status == UCS_ERR_NO_MEMORY;
+  return registering && first_.code == opcode::data && !small_ && size > small_piece &&
+         any_is_rdma(endpoint_->worker().context().resources());
+}
+
+void piece_sender::take_back(sent_piece& piece, std::size_t size) noexcept {
+  small_ = true;
+  posted_ -= size;
+  in_flight_.remove(piece);
+  endpoint_->worker().part<piece_shelf>().give_back(piece);
+  endpoint_->transfer_ended();
 }
 
 void piece_sender::ended(sent_piece& sent, ucs_status_t status) {

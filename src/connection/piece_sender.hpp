@@ -65,9 +65,13 @@ class piece_sender {
 
  private:
   static constexpr std::size_t most_in_flight = 4;
+  /// UCX copies messages of this size, and needs no registration of their bytes.
+  static constexpr std::size_t small_piece = 1024;
 
   static void on_sent(void* request, ucs_status_t status, void* piece);
   void post();
+  bool may_shrink(std::size_t size, ucs_status_t status) const noexcept;
+  void take_back(sent_piece& piece, std::size_t size) noexcept;
   void ended(sent_piece& sent, ucs_status_t status);
 
   endpoint_core* endpoint_ = nullptr;
@@ -79,6 +83,7 @@ class piece_sender {
   intrusive_list<sent_piece, piece_tag> in_flight_;
   bool posting_ = false;
   bool stopped_ = false;
+  bool small_ = false;  // the pieces, because UCX could not register the bytes
 };
 
 }  // namespace ucx::detail

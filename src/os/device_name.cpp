@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <system_error>
 
@@ -74,6 +75,32 @@ bool names_device(std::string_view asked, std::string_view listed) noexcept {
   return asked == "all" || is_spelled(asked, listed) ||
          (parse_device_name(asked).port.empty() && !asked.ends_with(':') &&
           is_spelled(asked, parse_device_name(listed).device));
+}
+
+std::string without_blanks(std::string_view list) {
+  std::string kept;
+  std::copy_if(list.begin(), list.end(), std::back_inserter(kept),
+               [](char letter) { return letter != ' ' && letter != '\t' && letter != '\n'; });
+  return kept;
+}
+
+std::string spelled_out(std::string_view list, const std::vector<std::string>& listed) {
+  std::string made(take(list, '^') ? "^" : "");
+  const std::size_t front = made.size();
+  const auto add = [&](std::string_view name) {
+    made.append(made.size() == front ? "" : ",").append(name);
+  };
+  while (!list.empty()) {
+    const std::string_view word = take_word(list);
+    const std::size_t before = made.size();
+    if (word != "all" && std::find(listed.begin(), listed.end(), word) == listed.end()) {
+      for (const std::string& each : listed) {
+        if (names_device(word, each)) add(each);
+      }
+    }
+    if (made.size() == before && !word.empty()) add(word);
+  }
+  return made;
 }
 
 std::string_view take_word(std::string_view& list) noexcept {

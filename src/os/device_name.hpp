@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace ucx::detail {
 
@@ -18,6 +20,13 @@ device_name parse_device_name(std::string_view text) noexcept;
 /// `listed`. A word is a whole name, a name without the port (UCX 1.21), a range of numbers
 /// ("mlx5_[0-3]:1", UCX 1.22), or "all". Names are compared whole: "mlx5_1" is not "mlx5_10:1".
 bool names_device(std::string_view asked, std::string_view listed) noexcept;
+
+/// Returns a list without its blanks, which UCX takes for parts of names that then nothing has.
+std::string without_blanks(std::string_view list);
+
+/// Returns a list with the names of the `listed` devices in place of words that stand for several,
+/// such as "mlx5_0". UCX before 1.22 knows whole names only.
+std::string spelled_out(std::string_view list, const std::vector<std::string>& listed);
 
 /// Takes the first word off the front of a list with commas.
 std::string_view take_word(std::string_view& list) noexcept;

@@ -12,7 +12,6 @@
 
 #include "base/owned_descriptor.hpp"
 #include "os/device_name.hpp"
-#include "os/rdma_port.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -52,7 +51,7 @@ bool is_shown_by_interface(const socket_address& local) {
   return local.is_wildcard() || !interface_with(local, false).empty();
 }
 
-device_limit devices_of(const socket_address& local) {
+device_limit devices_of(const socket_address& local, const std::vector<rdma_port>& ports) {
   if (local.empty()) return {{}, "no address is known"};
   if (local.is_wildcard()) return {{}, to_string(local) + " is of every interface"};
   const std::string interface = interface_with(local);
@@ -61,9 +60,9 @@ device_limit devices_of(const socket_address& local) {
   if (local.is_loopback()) {
     found.why += ", and RDMA devices are not for loopback";
   } else {
-    for (rdma_port& each : rdma_ports()) {
+    for (const rdma_port& each : ports) {
       if (found.devices.size() == most_devices) break;
-      if (each.is_usable()) found.devices.push_back(std::move(each.name));
+      if (each.is_usable()) found.devices.push_back(each.name);
     }
   }
   return found;

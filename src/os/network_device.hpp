@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "os/rdma_port.hpp"
 #include "ucx/socket_address.hpp"
 
 namespace ucx::detail {
@@ -15,9 +16,11 @@ struct device_limit {
 };
 
 /// Returns the limit of a context that listens on `local`: UCX opens sockets on every interface
-/// otherwise. The interface that has the address, and, unless that is loopback, the machine's RDMA
-/// devices ("mlx5_0:1"). No limit for a wildcard, and where the interface is not found.
-device_limit devices_of(const socket_address& local);
+/// otherwise. It has the interface that has the address. Unless that is loopback, it also has the
+/// usable ports of RDMA devices ("mlx5_0:1"), those without an interface, too. There is no limit
+/// for a wildcard, and where the interface is not found.
+device_limit devices_of(const socket_address& local,
+                        const std::vector<rdma_port>& ports = rdma_ports());
 
 /// Returns whether an interface of this machine shows the address. UCX finds no way from others,
 /// such as 127.0.0.5, and reports no error.

@@ -1,9 +1,13 @@
 #include "os/rdma_port.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/directory_entries.hpp"
@@ -13,6 +17,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::string first_word(const fs::path& file) {
+  std::string word;
+  std::ifstream(file) >> word;
+  return word;
+}
+
 /// The kernel writes a number and a word: "4: ACTIVE".
 std::string read_state(const fs::path& port) {
   std::string number;
@@ -21,20 +31,57 @@ std::string read_state(const fs::path& port) {
   return word;
 }
 
+/// Returns whether the port has no address that packets could carry. The kernel keeps a table of
+/// them; entries that are not in use can not be read, or are zero.
+bool lacks_gid(const fs::path& port) {
+  bool found = false;
+  const int failed = each_entry((port / "gids").c_str(), [&](std::string_view number) {
+    found =
+        found || first_word(port / "gids" / number).find_first_not_of("0:") != std::string::npos;
+  });
+  return failed == 0 && !found;
+}
+
+/// Returns why this process can not open the device; empty where it can.
+std::string why_closed(std::string_view device, const rdma_folders& where) {
+  std::string file;
+  const int failed = each_entry(where.verbs.c_str(), [&](std::string_view verbs) {
+    if (first_word(fs::path(where.verbs) / verbs / "ibdev") == device) file = verbs;
+  });
+  if (failed != 0 || file.empty()) return "the kernel lets no program use it (module ib_uverbs)";
+  file = where.files + '/' + file;
+  if (::access(file.c_str(), R_OK | W_OK) == 0) return {};
+  return file + " can not be opened: " + std::generic_category().message(errno);
+}
+
+std::string find_hindrance(const fs::path& port, const rdma_port& found, std::string_view device,
+                           const rdma_folders& where) {
+  if (!found.is_usable()) {
+    const bool waits = found.state == "INIT" || found.state == "ARMED";
+    const bool managed = waits && first_word(port / "link_layer") == "InfiniBand";
+    return "its port is " + found.state +
+           (managed ? ", and waits for the network's subnet manager" : "");
+  }
+  if (lacks_gid(port)) return "its port has no GID: its interface has no address";
+  return why_closed(device, where);
+}
+
 }  // namespace
 
-// FOLDER/DEVICE/ports/PORT
-std::vector<rdma_port> rdma_ports(const std::string& folder) {
-  std::vector<rdma_port> found;
-  each_entry(folder.c_str(), [&](std::string_view device) {
-    const fs::path ports = fs::path(folder) / device / "ports";
+// DEVICES/DEVICE/ports/PORT
+std::vector<rdma_port> rdma_ports(const rdma_folders& where) {
+  std::vector<rdma_port> all;
+  each_entry(where.devices.c_str(), [&](std::string_view device) {
+    const fs::path ports = fs::path(where.devices) / device / "ports";
     each_entry(ports.c_str(), [&](std::string_view port) {
-      found.push_back({std::string(device) + ':' + std::string(port), read_state(ports / port)});
+      rdma_port found{std::string(device) + ':' + std::string(port), read_state(ports / port)};
+      found.hindrance = find_hindrance(ports / port, found, device, where);
+      all.push_back(std::move(found));
     });
   });
-  std::sort(found.begin(), found.end(),
+  std::sort(all.begin(), all.end(),
             [](const rdma_port& a, const rdma_port& b) { return a.name < b.name; });
-  return found;
+  return all;
 }
 
 }  // namespace ucx::detail

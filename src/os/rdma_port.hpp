@@ -7,14 +7,22 @@
 namespace ucx::detail {
 
 struct rdma_port {
-  std::string name;   ///< As UCX names it: "mlx5_0:1".
-  std::string state;  ///< As the system says it, "ACTIVE" or "DOWN"; empty: it says nothing.
+  std::string name;            ///< As UCX names it: "mlx5_0:1".
+  std::string state;           ///< "ACTIVE" or "DOWN", as the system says it; empty: unknown.
+  std::string hindrance = {};  ///< Why UCX can not use it, as far as the system shows that.
 
   bool is_usable() const noexcept { return state.empty() || state == "ACTIVE"; }
 };
 
-/// Returns them in the order of their names. Of one that is there UCX may have no transport: its
-/// port is down, UCX was built without it, or `/dev/infiniband` can not be opened.
-std::vector<rdma_port> rdma_ports(const std::string& folder = "/sys/class/infiniband");
+/// The folders in which the system lists RDMA devices, and in which programs open them.
+struct rdma_folders {
+  std::string devices = "/sys/class/infiniband";
+  std::string verbs = "/sys/class/infiniband_verbs";
+  std::string files = "/dev/infiniband";
+};
+
+/// Returns them in the order of their names. UCX may have no transport for one without a hindrance,
+/// too: UCX may have been built without it.
+std::vector<rdma_port> rdma_ports(const rdma_folders& where = {});
 
 }  // namespace ucx::detail

@@ -33,7 +33,7 @@ class builder {
 
   result<void> take(const context_options& options);
   void choose_transports();
-  result<void> check_devices() const;
+  result<void> choose_devices();
   /// Returns the bytes of a segment.
   result<std::size_t> choose_defaults();
   result<void> apply();
@@ -73,11 +73,29 @@ result<void> builder::take(const context_options& options) {
   return {};
 }
 
-result<void> builder::check_devices() const {
-  const std::size_t named = count_devices(asked_.in_force("NET_DEVICES", "UCX_NET_DEVICES"));
-  if (named <= most_devices) return {};
-  return refused_configuration("the list of devices (NET_DEVICES) names " + std::to_string(named) +
-                               ", and UCX takes no more than " + std::to_string(most_devices));
+/// Says the list of devices so that this UCX finds what it names.
+result<void> builder::choose_devices() {
+  configuration_setting* const set = asked_.find("NET_DEVICES");
+  const std::string asked(asked_.in_force("NET_DEVICES", "UCX_NET_DEVICES"));
+  std::string list = without_blanks(asked);
+  if (version_ < version_number{1, 22, 0}) {
+    std::vector<std::string> ports;
+    for (rdma_port& each : api_.rdma_ports()) ports.push_back(std::move(each.name));
+    list = spelled_out(list, ports);
+  }
+  const std::size_t named = count_devices(list);
+  if (named > most_devices) {
+    return refused_configuration("the list of devices (NET_DEVICES) names " +
+                                 std::to_string(named) + ", and UCX takes no more than " +
+                                 std::to_string(most_devices));
+  }
+  if (list == asked) return {};
+  if (set != nullptr) {
+    set->value = list;
+  } else {
+    defaults_.push_back({"NET_DEVICES", list, {"NET_DEVICES"}});
+  }
+  return {};
 }
 
 result<void> builder::take_names(const context_options& options) {
@@ -302,7 +320,7 @@ result<configuration> configuration::make(ucp_api& api, const context_options& o
   builder work(api, read);
   if (const auto taken = work.take(options); !taken) return taken.why();
   work.choose_transports();
-  if (const auto checked = work.check_devices(); !checked) return checked.why();
+  if (const auto chosen = work.choose_devices(); !chosen) return chosen.why();
   const auto segment_size = work.choose_defaults();
   if (!segment_size) return segment_size.why();
   made.segment_size_ = *segment_size;

@@ -48,12 +48,12 @@ result<void> default_settings::choose() {
 
 /// Returns whether the machine has RDMA hardware that options and environment let UCX use.
 bool default_settings::may_use_rdma() const {
-  static constexpr std::array<std::string_view, 5> verbs{"rc_verbs", "rc_mlx5", "dc_mlx5",
-                                                         "ud_verbs", "ud_mlx5"};
+  static constexpr std::array<std::string_view, 7> verbs{
+      "rc_verbs", "rc_mlx5", "dc_mlx5", "ud_verbs", "ud_mlx5", "gga_mlx5", "srd"};
   if (std::none_of(verbs.begin(), verbs.end(), [this](auto each) { return allows(each); })) {
     return false;
   }
-  const std::string_view devices = asked_.in_force("NET_DEVICES", "UCX_NET_DEVICES");
+  const std::string devices = without_blanks(asked_.in_force("NET_DEVICES", "UCX_NET_DEVICES"));
   const std::vector<rdma_port> ports = api_.rdma_ports();
   return std::any_of(ports.begin(), ports.end(), [&](const rdma_port& each) {
     return each.is_usable() && allows_device(devices, each.name);

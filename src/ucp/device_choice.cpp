@@ -38,9 +38,14 @@ device_choice::device_choice(ucp_api& api, const context_options& options,
   if (source_ == source::environment && options.wins == precedence::environment) return;
   why_limited_ = limit.why;
   if (limit.devices.empty()) return;
-  if (source_ == source::environment) replaced_ = named_devices();
+  if (source_ == source::environment) inherited_ = named_devices();
   source_ = source::limit;
   options_.devices = limit.devices;
+  if (inherited_.empty()) return;
+  std::vector<std::string> left = limit.devices;
+  std::erase_if(left, [this](const auto& each) { return !allows_device(inherited_, each); });
+  narrowed_ = !left.empty() && left.size() < limit.devices.size();
+  if (narrowed_) options_.devices = std::move(left);
 }
 
 device_choice::source device_choice::who_names_devices() const {
@@ -60,16 +65,17 @@ std::string device_choice::named_devices() const {
     case source::limit:
       return joined(options_.devices, ",");
     case source::configuration:
-      return options_.configuration.at("NET_DEVICES");
+      return without_blanks(options_.configuration.at("NET_DEVICES"));
     case source::environment:
-      return std::getenv("UCX_NET_DEVICES");
+      return without_blanks(std::getenv("UCX_NET_DEVICES"));
   }
   return "all";
 }
 
 std::string device_choice::why_limited() const {
-  if (replaced_.empty()) return why_limited_;
-  return why_limited_ + ", which counts before UCX_NET_DEVICES=" + replaced_;
+  if (inherited_.empty()) return why_limited_;
+  if (narrowed_) return why_limited_ + ", and UCX_NET_DEVICES=" + inherited_;
+  return why_limited_ + ", which counts before UCX_NET_DEVICES=" + inherited_;
 }
 
 bool device_choice::transports_are_named() const {
@@ -107,21 +113,21 @@ result<void> device_choice::check_names(const std::vector<std::string>& resource
 
 /// A user who names devices in the environment expects that UCX takes these, and no others.
 void device_choice::look_at_environment() {
-  if (replaced_.empty()) return;
+  if (inherited_.empty()) return;
   const std::vector<std::string>& limit = options_.devices;
   bool is_same = std::all_of(limit.begin(), limit.end(), [&](const std::string& each) {
-    return allows_device(replaced_, each);
+    return allows_device(inherited_, each);
   });
-  std::string_view rest = replaced_;
-  while (is_same && !rest.empty() && !replaced_.starts_with('^')) {
+  std::string_view rest = inherited_;
+  while (is_same && !rest.empty() && !inherited_.starts_with('^')) {
     const std::string_view name = take_word(rest);
-    is_same = name == "all" || std::any_of(limit.begin(), limit.end(), [&](const auto& each) {
-                return names_device(name, each);
-              });
+    is_same = name.empty() || name == "all" ||
+              std::any_of(limit.begin(), limit.end(),
+                          [&](const auto& each) { return names_device(name, each); });
   }
   if (is_same) return;
   unused_.push_back(
-      {"UCX_NET_DEVICES=" + replaced_ + ": limited to " + joined(limit, " ") + ": " + why_limited_,
+      {"UCX_NET_DEVICES=" + inherited_ + ": limited to " + joined(limit, " ") + ": " + why_limited_,
        false});
 }
 
@@ -137,7 +143,7 @@ void device_choice::look_at_names(const std::vector<std::string>& resources) {
     const bool is_port = std::any_of(ports.begin(), ports.end(), [&](const rdma_port& each) {
       return names_device(name, each.name);
     });
-    if (name == "all" || is_port || is_there(resources, name)) continue;
+    if (name.empty() || name == "all" || is_port || is_there(resources, name)) continue;
     unused_.push_back(
         {std::string(name) + ": UCX has no transport for it among those that are allowed",
          transports_are_named()});
@@ -154,14 +160,17 @@ void device_choice::look_at_ports(const std::vector<std::string>& resources) {
     const bool wanted = allows_device(list, each.name);
     std::string why;
     if (on_loopback || (!wanted && !by_address)) continue;
-    if (!each.is_usable()) {
+    if (narrowed_ && !allows_device(inherited_, each.name)) continue;
+    if (!each.hindrance.empty()) {
+      why = each.hindrance;
+    } else if (!each.is_usable()) {
       why = "its port is " + each.state;
     } else if (!wanted) {
       why = "UCX takes " + std::to_string(most_devices) + " devices";
     } else if (transports_are_named()) {
       why = "UCX has no transport for it among those that are allowed";
     } else {
-      why = "UCX has no transport for it: it was built without, or /dev/infiniband can not be used";
+      why = "UCX has no transport for it: it was built without, or lacks a part of it";
     }
     unused_.push_back({each.name + ": " + why, !each.is_usable() || transports_are_named()});
   }
@@ -194,7 +203,7 @@ void device_choice::log(logger& to, const std::vector<std::string>& resources) c
   if (to.writes(log_level::info)) {
     std::string line = "context made: " + joined(resources, " ");
     if (source_ == source::limit) {
-      line += "; limited to " + joined(options_.devices, " ") + ": " + why_limited();
+      line += ';' + limited().substr(1);
     } else if (!why_limited_.empty()) {
       line += "; not limited to any device: " + why_limited_;
     }
@@ -204,6 +213,11 @@ void device_choice::log(logger& to, const std::vector<std::string>& resources) c
     const log_level level = each.expected ? log_level::info : log_level::warning;
     if (to.writes(level)) to.write(level, "not used: " + each.what);
   }
+}
+
+std::string device_choice::limited() const {
+  if (source_ != source::limit) return {};
+  return ", limited to " + joined(options_.devices, " ") + ": " + why_limited();
 }
 
 std::string device_choice::present() const {
@@ -225,7 +239,12 @@ std::string device_choice::present() const {
     if (is_of_network(transport_of(each)) && !known) devices.push_back(device);
   }
   api_.cleanup(made);
-  return devices.empty() ? "; there is none at all" : "; there are " + joined(devices, ", ");
+  std::string text =
+      devices.empty() ? "; there is none at all" : "; there are " + joined(devices, ", ");
+  for (const rdma_port& each : api_.rdma_ports()) {
+    if (!each.hindrance.empty()) text += "; " + each.name + ": " + each.hindrance;
+  }
+  return text;
 }
 
 }  // namespace ucx::detail

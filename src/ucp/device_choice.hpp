@@ -17,7 +17,8 @@ class logger;
 
 class device_choice {
  public:
-  /// `limit` counts where nothing else names devices.
+  /// `limit` counts where nothing else names devices. The devices that the environment names make
+  /// it narrower, unless nothing would be left.
   device_choice(ucp_api& api, const context_options& options, const device_limit& limit);
 
   /// Returns the options of UCX's configuration: the limit is among them where it counts.
@@ -33,7 +34,10 @@ class device_choice {
   /// Writes what was chosen, and what is not used.
   void log(logger& to, const std::vector<std::string>& resources) const;
 
-  /// Returns the end of an error text: the devices that there are. Makes another context for it.
+  /// Returns a part of an error text: what an address limits the context to; empty without a limit.
+  std::string limited() const;
+  /// Returns the end of an error text: the devices that there are, and what hinders others. Makes
+  /// another context for it.
   std::string present() const;
 
  private:
@@ -58,7 +62,8 @@ class device_choice {
   context_options options_;
   source source_;
   std::string why_limited_;
-  std::string replaced_;  // what the environment names, where a limit counts before it
+  std::string inherited_;  // what the environment names, where a limit counts before it
+  bool narrowed_ = false;  // by what the environment names
   std::vector<forgone> unused_;
 };
 

@@ -1,4 +1,4 @@
-// Which of UCX's transports are hardware that reads and writes memory by itself.
+// Which of UCX's transports are RDMA hardware, and which of these read and write a peer's memory.
 #pragma once
 
 #include <algorithm>
@@ -9,15 +9,31 @@
 
 namespace ucx::detail {
 
-/// Returns whether `lane` ("rc_mlx5/mlx5_0:1") is of RDMA hardware.
+/// Returns whether `lane` ("rc_mlx5/mlx5_0:1") is of RDMA hardware, which sends bytes in place.
 inline bool is_rdma(std::string_view lane) noexcept {
-  static constexpr std::array<std::string_view, 4> hardware{"rc_", "dc_", "ud_", "gga"};
+  static constexpr std::array<std::string_view, 5> hardware{"rc_", "dc_", "ud_", "gga", "srd/"};
   return std::any_of(hardware.begin(), hardware.end(),
                      [&](std::string_view prefix) { return lane.starts_with(prefix); });
+}
+
+/// Returns whether the hardware of `lane` reads and writes a peer's memory without the peer's
+/// processor. Over `ud`, which carries messages only, UCX emulates GET and PUT by the owner's
+/// progress. The abilities of `srd` depend on the device, and UCX does not tell them.
+inline bool has_rma(std::string_view lane) noexcept {
+  return is_rdma(lane) && !lane.starts_with("ud_") && !lane.starts_with("srd/");
 }
 
 inline bool any_is_rdma(const std::vector<std::string>& lanes) noexcept {
   return std::any_of(lanes.begin(), lanes.end(), [](const std::string& l) { return is_rdma(l); });
 }
+
+inline bool any_has_rma(const std::vector<std::string>& lanes) noexcept {
+  return std::any_of(lanes.begin(), lanes.end(), [](const std::string& l) { return has_rma(l); });
+}
+
+/// Returns why no hardware reads and writes memory over `lanes` of a connection, whose context has
+/// these resources. REQUIRES: none of the lanes has RMA.
+std::string why_no_rma(const std::vector<std::string>& lanes,
+                       const std::vector<std::string>& resources);
 
 }  // namespace ucx::detail

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "ucp/rdma.hpp"
 #include "ucp/status.hpp"
 #include "ucx/error.hpp"
 
@@ -63,6 +64,13 @@ bool may_lack_files(ucs_status_t status) noexcept {
     default:
       return false;
   }
+}
+
+/// Registering pins pages; without the right to pin more, that is all that can fail.
+bool may_lack_locked_memory(ucs_status_t status) noexcept {
+  rlimit limit = {};
+  const bool limited = ::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return limited && (status == UCS_ERR_IO_ERROR || status == UCS_ERR_NO_MEMORY);
 }
 
 constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
@@ -122,13 +130,18 @@ std::error_code resource_error(ucs_status_t status) noexcept {
 
 std::error_code worker_error(ucs_status_t status, const std::vector<std::string>& resources) {
   const std::error_code plain = resource_error(status);
-  if (plain == errc::too_many_files || free_shared_memory() >= ample_shared_memory) return plain;
+  if (plain == errc::too_many_files) return plain;
   const bool short_of_it = status == UCS_ERR_NO_MEMORY || status == UCS_ERR_SHMEM_SEGMENT ||
                            status == UCS_ERR_NO_RESOURCE;
   const bool takes_it =
       std::any_of(resources.begin(), resources.end(),
                   [](const std::string& each) { return each.starts_with("posix/"); });
-  return short_of_it && takes_it ? make_error_code(errc::no_shared_memory) : plain;
+  if (short_of_it && takes_it && free_shared_memory() < ample_shared_memory) {
+    return errc::no_shared_memory;
+  }
+  return any_is_rdma(resources) && may_lack_locked_memory(status)
+             ? make_error_code(errc::no_lockable_memory)
+             : plain;
 }
 
 bool lacks_memory_to_connect() noexcept {
@@ -165,6 +178,13 @@ std::error_code listen_error(ucp_api& api, const socket_address& address) {
   }
 }
 
+std::string words_of_lock_limit() {
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return "the limit of locked memory is not known";
+  if (limit.rlim_cur == RLIM_INFINITY) return "the process may lock any memory that it may write";
+  return "the process may lock " + std::to_string(limit.rlim_cur) + " bytes, see ulimit -l";
+}
+
 std::error_code memory_error(ucs_status_t status, bool allocating, bool shared) noexcept {
   if (status == UCS_OK) return {};
   const std::error_code plain = resource_error(status);
@@ -175,12 +195,7 @@ std::error_code memory_error(ucs_status_t status, bool allocating, bool shared) 
                ? make_error_code(errc::no_shared_memory)
                : plain;
   }
-  // Registering pins pages; without the right to pin more, that is all that can fail.
-  rlimit limit = {};
-  const bool limited = ::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-  return limited && (status == UCS_ERR_IO_ERROR || status == UCS_ERR_NO_MEMORY)
-             ? make_error_code(errc::no_lockable_memory)
-             : plain;
+  return may_lack_locked_memory(status) ? make_error_code(errc::no_lockable_memory) : plain;
 }
 
 }  // namespace ucx::detail

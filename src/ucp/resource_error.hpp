@@ -22,7 +22,9 @@ std::error_code resource_error(ucs_status_t status) noexcept;
 inline constexpr std::uint64_t ample_shared_memory = std::uint64_t{128} << 20U;
 
 /// Returns the error of a failed ucp_worker_create. That is `no_shared_memory` where memory failed,
-/// posix is among the context's `resources`, and /dev/shm is nearly full; else as `resource_error`.
+/// posix is among the context's `resources`, and /dev/shm is nearly full. With RDMA hardware among
+/// these it is `no_lockable_memory` where there is a limit: a worker registers its buffers. Else it
+/// is as `resource_error`.
 std::error_code worker_error(ucs_status_t status, const std::vector<std::string>& resources);
 
 /// Returns whether the process could not have the memory (`ulimit -v`, `ulimit -d`) that UCX takes
@@ -37,6 +39,9 @@ std::error_code connect_error() noexcept;
 /// Returns the error of a failed registration or allocation. That is `no_shared_memory` for memory
 /// that was to be allocated in shared memory, `no_lockable_memory` where pages could not be pinned.
 std::error_code memory_error(ucs_status_t status, bool allocating, bool shared) noexcept;
+
+/// Returns how many bytes the process may lock (`ulimit -l`), in words.
+std::string words_of_lock_limit();
 
 /// Returns how long a file of this process may be (`ulimit -f`); the largest number where there is
 /// no limit.

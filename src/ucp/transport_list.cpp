@@ -25,9 +25,12 @@ std::vector<std::string> members_of(std::string_view name) {
 
 }  // namespace
 
-transport_list::transport_list(std::string_view value) : negated_(value.starts_with('^')) {
-  if (negated_) value.remove_prefix(1);
-  while (!value.empty()) names_.emplace_back(take_word(value));
+transport_list::transport_list(std::string_view value) {
+  const std::string whole = without_blanks(value);
+  std::string_view rest = whole;
+  negated_ = rest.starts_with('^');
+  if (negated_) rest.remove_prefix(1);
+  while (!rest.empty()) names_.emplace_back(take_word(rest));
 }
 
 bool transport_list::has(std::string_view name) const {

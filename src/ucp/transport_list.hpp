@@ -10,6 +10,7 @@
 namespace ucx::detail {
 
 /// A list of transports as UCX reads it: "all", "tcp,self", "^ib". Names of groups count, too.
+/// Blanks are left out, which UCX takes for parts of names.
 class transport_list {
  public:
   explicit transport_list(std::string_view value);

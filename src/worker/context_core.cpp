@@ -51,7 +51,8 @@ context_core::context_core(ucp_api& api, const context_options& options,
       log_(std::move(log)),
       processes_(std::make_unique<process_watcher>()),
       features_(options.features),
-      shares_memory_(options.share_memory) {
+      shares_memory_(options.share_memory),
+      requires_rdma_(options.require_rdma) {
   std::random_device entropy;
   incarnation_ = (std::uint64_t{entropy()} << 32U) | entropy();
   same_host_only_ = !options.transports.empty() &&
@@ -89,8 +90,8 @@ result<std::shared_ptr<context_core>> context_core::make(ucp_api& api,
         why.code == errc::unreachable || why.code == errc::unexpected || why.code == errc::io_error;
     if (none_there && (!chosen.options().devices.empty() || !options.transports.empty())) {
       why.code = errc::bad_configuration;
-      why.text +=
-          ": none of the transports and devices that were asked for is present" + chosen.present();
+      why.text += ": none of the transports and devices that were asked for is present" +
+                  chosen.limited() + chosen.present();
     }
     return why;
   }
@@ -102,9 +103,11 @@ result<std::shared_ptr<context_core>> context_core::make(ucp_api& api,
     return checked.why();
   made->unused_ = chosen.unused();
   if (options.require_rdma && !any_is_rdma(made->resources_)) {
-    return failure{
-        errc::no_rdma,
-        "making a context: of the transports that are present and allowed, none is RDMA hardware"};
+    std::string text =
+        "making a context: of the transports that are present and allowed, none is RDMA hardware" +
+        chosen.limited();
+    for (const std::string& each : made->unused_) text += "; " + each;
+    return failure{errc::no_rdma, text};
   }
   chosen.log(*made->log_, made->resources_);
   return made;

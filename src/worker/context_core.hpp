@@ -48,6 +48,8 @@ class context_core : public std::enable_shared_from_this<context_core> {
   const std::vector<std::string>& resources() const noexcept { return resources_; }
   /// Returns what it does without, though it was named or is there, with the reasons.
   const std::vector<std::string>& unused() const noexcept { return unused_; }
+  /// Returns whether nothing less than RDMA hardware will do (`context_options::require_rdma`).
+  bool requires_rdma() const noexcept { return requires_rdma_; }
   /// Returns whether it has the operating system's copy between processes, CMA.
   bool reads_processes() const noexcept;
   result<context_attributes> attributes() const;
@@ -97,6 +99,7 @@ class context_core : public std::enable_shared_from_this<context_core> {
   bool same_host_only_ = false;
   bool speaks_ipv6_ = false;
   bool shares_memory_ = true;
+  bool requires_rdma_ = false;
   std::vector<std::string> resources_;
   std::vector<std::string> unused_;
   std::vector<std::pair<std::string, std::string>> configuration_;

@@ -1,9 +1,11 @@
 // Both sides of the RDMA smoke test: tests/run-rdma.sh. With public names only, as a user.
-//   ucxio-rdma-peer serve HOST:PORT    serves "memory" and the store "files" until SIGTERM
-//   ucxio-rdma-peer check URL          reads and writes there, by RDMA
-//   ucxio-rdma-peer read URL           reads until it is killed; prints "reading" first
-//   ucxio-rdma-peer names DEVICE       makes contexts of this device, "rxe0:1", and of none
+//   ucxio-rdma-peer serve HOST:PORT    serves "memory", "constant" and the store "files" until
+//   SIGTERM ucxio-rdma-peer check URL          reads and writes there, by RDMA ucxio-rdma-peer
+//   datagrams URL      reads and writes there, over `ud` alone ucxio-rdma-peer read URL reads until
+//   it is killed; prints "reading" first ucxio-rdma-peer names DEVICE       makes contexts of this
+//   device, "rxe0:1", of none, and of RDMA or nothing
 #include <signal.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <chrono>
@@ -29,6 +31,7 @@ namespace {
 
 constexpr std::size_t memory_size = std::size_t{4} << 20U;
 constexpr std::size_t half = memory_size / 2;  // the first is read, the second written
+constexpr std::size_t constant_size = std::size_t{256} << 10U;
 
 std::byte pattern(std::size_t place) { return static_cast<std::byte>(place * 31 + place / 256); }
 
@@ -39,6 +42,17 @@ void require(bool holds, const std::string& what) {
 bool mentions(const std::vector<std::string>& lines, std::string_view text) {
   return std::any_of(lines.begin(), lines.end(),
                      [&](const std::string& line) { return line.find(text) != line.npos; });
+}
+
+/// Returns memory that the process may not write, which RDMA hardware does not take.
+std::span<const std::byte> map_constant() {
+  void* const mapped =
+      ::mmap(nullptr, constant_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  require(mapped != MAP_FAILED, "memory is mapped");
+  const std::span<std::byte> bytes(static_cast<std::byte*>(mapped), constant_size);
+  for (std::size_t i = 0; i < constant_size; ++i) bytes[i] = pattern(i);
+  require(::mprotect(mapped, constant_size, PROT_READ) == 0, "memory is made read-only");
+  return bytes;
 }
 
 void serve(const std::string& bind) {
@@ -56,6 +70,7 @@ void serve(const std::string& bind) {
   options.insecure = true;
   ucx::server server(options);
   const ucx::publication shown = server.publish("memory", memory, ucx::access::read_write);
+  const ucx::publication constant = server.publish("constant", map_constant());
   ucx::store_options written;
   written.prefix = "files";
   written.writable = true;
@@ -81,6 +96,27 @@ void check_region(ucx::client& server) {
   std::fill(all.begin(), all.end(), std::byte{});
   region.read_at(half, std::span(all).first(half));
   require(std::equal(mine.begin(), mine.end(), all.begin()), "what is written is read again");
+}
+
+/// Opens a region by this way, whatever would be better.
+ucx::remote_region open_by(ucx::client& server, const char* way, const char* name,
+                           std::error_code& ec = ucx::throws) {
+  ::setenv("UCXIO_WAY", way, 1);
+  ucx::remote_region region = server.open(name, ucx::access::read, {}, ec);
+  ::unsetenv("UCXIO_WAY");
+  return region;
+}
+
+/// It goes by message, and by no other way between machines.
+void check_by_message(ucx::client& server, const char* name) {
+  std::error_code ec;
+  const ucx::remote_region refused = open_by(server, "rma", name, ec);
+  require(ec == ucx::errc::not_supported, std::string(name) + " is not RMA's: " + ec.message());
+  ucx::remote_region region = open_by(server, "message", name);
+  std::vector<std::byte> all(constant_size);
+  region.read_at(0, all);
+  for (std::size_t i = 0; i < constant_size; ++i)
+    require(all[i] == pattern(i), std::string("bytes of ") + name);
 }
 
 void check_streams(const std::string& url) {
@@ -116,7 +152,15 @@ void check(const std::string& url) {
   require(mentions(lanes, "rc_verbs/"), "the connection goes over rc_verbs");
   require(!mentions(server.worker().parent().unused(), "rxe"), "the RDMA device is in use");
   check_region(server);
+  check_by_message(server, "constant");
   check_streams(url);
+}
+
+/// Hardware that carries messages only.
+void check_datagrams(const std::string& url) {
+  ucx::client server = connect(url);
+  require(mentions(server.transports(), "ud_verbs/"), "the connection goes over ud_verbs");
+  check_by_message(server, "memory");
 }
 
 void read_until_killed(const std::string& url) {
@@ -141,6 +185,9 @@ void check_names(const std::string& device) {
     require(std::string_view(refused.what()).find(", " + device) != std::string_view::npos,
             std::string("the text names what there is: ") + refused.what());
   }
+  const ucx::context hardware({.require_rdma = true});
+  const ucx::context without({.transports = {"tcp"}, .require_rdma = true}, ec);
+  require(ec == ucx::errc::no_rdma, "without the hardware it is no_rdma: " + ec.message());
 }
 
 }  // namespace
@@ -153,6 +200,8 @@ int main(int argc, char** argv) {
       serve(words[1]);
     else if (words[0] == "check")
       check(words[1]);
+    else if (words[0] == "datagrams")
+      check_datagrams(words[1]);
     else if (words[0] == "read")
       read_until_killed(words[1]);
     else if (words[0] == "names")

@@ -113,6 +113,16 @@ call "an address with a label: log" log_says 'limited to eth0 rxe0:1' ucx://192.
 serve 7475 "$here" UCX_TLS=tcp,self || failed=1
 call "a server without RDMA: the log says so" log_says 'RDMA hardware of this side is not used' ucx://$here:7475
 call "the log says what the context is limited to" log_says 'limited to eth0 rxe0:1' $url
+# By RDMA's connection manager alone, without TCP.
+rdmacm='UCX_TLS=rc,self UCX_SOCKADDR_TLS_PRIORITY=rdmacm'
+serve 7476 "$here" "$rdmacm" || failed=1
+step "rc and rdmacm alone" env $rdmacm "$bin/ucxio-rdma-peer" check ucx://$here:7476
+# Datagrams: UCX drops those of IPv4 by its check of the destination (ud_ep.c).
+datagrams='UCX_TLS=ud,self UCX_SOCKADDR_TLS_PRIORITY=rdmacm,tcp UCX_UD_VERBS_ETH_DGID_CHECK=n'
+serve 7477 "$here" "$datagrams" || failed=1
+step "ud alone: by message" env $datagrams "$bin/ucxio-rdma-peer" datagrams ucx://$here:7477
+# What the environment names makes the limit narrower; blanks are none of a name.
+call "UCX_NET_DEVICES: the log" env "UCX_NET_DEVICES=eth0, rxe0" sh "$0" "$number" "${bin%/bin}" log_says 'eth0 rxe0:1' $url
 url=ucx://$there:7472
 tries=0
 until "$bin/ucxio" ls $url >/dev/null 2>&1 || [ $tries = 30 ]; do tries=$((tries + 1)); sleep 1; done

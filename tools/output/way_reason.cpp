@@ -31,8 +31,9 @@ std::string reason_of_way(const entry& described, const remote_region& region,
                        region.why_not(way::cuda_ipc));
   }
   return fmt::format(
-      "no real RMA to it over {}; not mapped: {}; not read where it lies: {}: the server answers",
-      fmt::join(transports, ", "), region.why_not(way::mapped), region.why_not(way::cma));
+      "no RMA to it over {}: {}; not mapped: {}; not read where it lies: {}: the server answers",
+      fmt::join(transports, ", "), region.why_not(way::rma), region.why_not(way::mapped),
+      region.why_not(way::cma));
 }
 
 }  // namespace ucx::tool

@@ -1,11 +1,13 @@
 #include "region/exposed/memory_region_core.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
 
 #include "base/logger.hpp"
 #include "os/huge_page.hpp"
+#include "ucp/rdma.hpp"
 #include "ucp/resource_error.hpp"
 #include "ucp/status.hpp"
 #include "ucx/error.hpp"
@@ -79,6 +81,7 @@ result<void> memory_region_core::map(std::byte* bytes, std::size_t size) {
   const ucs_status_t status = api.mem_map(context().handle(), &params, &memory_);
   if (status != UCS_OK) {
     memory_ = nullptr;
+    if (!allocating && does_without_key(status)) return {};
     return failure{memory_error(status, allocating, context().same_host_only()),
                    std::string(allocating ? "allocating " : "registering ") + std::to_string(size) +
                        " bytes (UCX: " + words(status) + ")"};
@@ -101,6 +104,25 @@ result<void> memory_region_core::map(std::byte* bytes, std::size_t size) {
   shareable_ = shareable_ || (allocating && context().same_host_only());
   if (allocating) std::memset(data_, 0, size_);
   return pack_key();
+}
+
+/// RDMA hardware takes no pages that the process may not lock, or not write. Messages need no
+/// registration. Memory of a device that only UCX knows of is nothing that a processor could copy.
+bool memory_region_core::does_without_key(ucs_status_t status) const {
+  const context_core& owner = context();
+  const bool pinning = status == UCS_ERR_IO_ERROR || status == UCS_ERR_NO_MEMORY;
+  if (!pinning || !any_is_rdma(owner.resources()) || !owner.has(feature::am)) return false;
+  if (owner.requires_rdma()) return false;
+  const result<context_attributes> told = owner.attributes();
+  const auto is_unknown = [](memory_kind each) { return each == memory_kind::rocm; };
+  if (!told || std::any_of(told->memory.begin(), told->memory.end(), is_unknown)) return false;
+  if (owner.log().writes(log_level::warning)) {
+    owner.log().write(log_level::warning,
+                      std::to_string(size_) +
+                          " bytes are not registered for RDMA (UCX: " + words(status) + "; " +
+                          words_of_lock_limit() + "): peers reach them by message");
+  }
+  return true;
 }
 
 /// Allocates where peers on the host can map it, if there is such a place. On a context of one host

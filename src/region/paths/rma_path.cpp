@@ -9,6 +9,7 @@
 #include "connection/endpoint_core.hpp"
 #include "region/paths/rma_operation.hpp"
 #include "ucp/rdma.hpp"
+#include "ucp/resource_error.hpp"
 #include "ucp/status.hpp"
 #include "ucx/error.hpp"
 #include "worker/worker_core.hpp"
@@ -21,11 +22,14 @@ result<std::unique_ptr<transfer_path>> rma_path::open(peer_region& region) {
     return failure{errc::feature_disabled, "the context was made without feature::rma"};
   }
   if (region.descriptor().remote_key.empty()) {
-    return failure{errc::not_supported, "the descriptor has no key for RMA"};
+    return failure{errc::not_supported,
+                   "the descriptor has no key for RMA: its owner did not register the memory"};
   }
   const std::vector<std::string> transports = connection.ucx().transports();
-  if (!any_is_rdma(transports) && connection.detects_failure()) {
-    return failure{errc::not_supported, "UCX only emulates RMA over these transports"};
+  if (!any_has_rma(transports) && connection.detects_failure()) {
+    return failure{errc::not_supported,
+                   "UCX only emulates RMA over these transports: " +
+                       why_no_rma(transports, connection.worker().context().resources())};
   }
   std::unique_ptr<rma_path> made(new rma_path(region));
   if (auto taken = made->take_key(transports); !taken) return std::move(taken).why();
@@ -40,7 +44,7 @@ result<void> rma_path::take_key(const std::vector<std::string>& transports) {
     key_ = nullptr;
     return failure{errc::bad_descriptor, "UCX refused the key: " + words(unpacked)};
   }
-  if (any_is_rdma(transports)) return {};
+  if (any_has_rma(transports)) return {};
   return look_at_memory(
       std::any_of(transports.begin(), transports.end(),
                   [](const std::string& each) { return each.starts_with("cma"); }));
@@ -91,7 +95,24 @@ transfer_path::outcome rma_path::read(std::uint64_t offset, std::span<std::byte>
     return nullptr;
   }
   const clock::time_point deadline = region_.endpoint().worker().deadline_after(options.timeout);
-  return rma_operation::read(region_.share(), key_, offset, into, deadline, ec);
+  operation* const begun = rma_operation::read(region_.share(), key_, offset, into, deadline, ec);
+  if (begun != nullptr || !is_unregistered(ec)) return begun;
+  tell_of_unregistered(into.size(), ec);
+  ec.clear();
+  return std::nullopt;
+}
+
+/// UCX could not register the caller's memory, and did nothing. A message needs no registration.
+bool rma_path::is_unregistered(std::error_code ec) const noexcept {
+  return mapped_ == nullptr && (ec == errc::io_error || ec == errc::no_memory) &&
+         region_.endpoint().worker().context().has(feature::am);
+}
+
+void rma_path::tell_of_unregistered(std::size_t size, std::error_code ec) {
+  if (std::exchange(told_, true)) return;
+  region_.endpoint().log(
+      log_level::warning, "a read goes by message, because UCX can not register its memory: ",
+      std::to_string(size) + " bytes, " + ec.message() + "; " + words_of_lock_limit());
 }
 
 transfer_path::outcome rma_path::write(const std::shared_ptr<write_tracker>& tracker,

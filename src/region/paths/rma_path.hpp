@@ -15,11 +15,12 @@
 
 namespace ucx::detail {
 
-/// Uses RDMA hardware. Within one host, over a connection that is not watched, it uses UCX's shared
-/// memory: mapped here, or read by UCX's CMA. UCX emulates RMA over all other transports, which is
-/// not this path: messages are as fast there, and the owner checks them. Declines what is
-/// started behind a fence while messages before it are not answered: by message it takes its place
-/// in the queue. Declines writes where UCX only reads, by its CMA.
+/// Uses RDMA hardware that has GET and PUT. Within one host, over a connection that is not watched,
+/// it uses UCX's shared memory: mapped here, or read by UCX's CMA. UCX emulates RMA over all other
+/// transports, which is not this path: messages are as fast there, and the owner checks them.
+/// Declines what is started behind a fence while messages before it are not answered: by message it
+/// takes its place in the queue. Declines writes where UCX only reads, by its CMA, and reads into
+/// memory that UCX can not register.
 class rma_path final : public transfer_path {
  public:
   /// Takes UCX's key to the region. Errors: not_supported, and why RMA is not real here;
@@ -46,11 +47,14 @@ class rma_path final : public transfer_path {
   result<void> take_key(const std::vector<std::string>& transports);
   result<void> look_at_memory(bool cma);
   bool is_copied_here() const noexcept;
+  bool is_unregistered(std::error_code ec) const noexcept;
+  void tell_of_unregistered(std::size_t size, std::error_code ec);
 
   ucp_rkey_h key_ = nullptr;
   std::byte* mapped_ = nullptr;  // the owner's memory, where UCX has mapped it
   bool copied_ = false;          // there, without UCX
   bool writes_ = true;
+  bool told_ = false;  // that a read went by message
 };
 
 }  // namespace ucx::detail

@@ -339,6 +339,36 @@ TEST(Connection, IsMadeOverTheHardwareThatWasAskedFor) {
   EXPECT_EQ(outcome({.transports = {"r"}}), errc::not_supported) << "no family's name";
 }
 
+TEST(Connection, TellsWhyRegionsAreNotMovedByHardware) {
+  struct row {
+    std::vector<std::string> resources;
+    std::string why;
+  };
+  const row rows[] = {
+      {{"self/memory0", "rc_mlx5/mlx5_0:1"}, ""},
+      {{"self/memory0", "tcp/lo"}, "this side has no RDMA hardware that it may use"},
+      {{"self/memory0", "ud_verbs/rxe0:1"}, "the hardware of ud_verbs/rxe0:1 carries messages"},
+  };
+  for (const row& each : rows) {
+    simulated_pair_options sides;
+    sides.link.resources = each.resources;
+    simulated_pair pair(sides);
+    endpoint made = pair.connect();
+    made.wait_connected();
+    const connection_report report = made.report();
+    EXPECT_EQ(report.rma_is_real, each.why.empty()) << report.why_not_rma;
+    EXPECT_EQ(report.why_not_rma.empty(), each.why.empty()) << report.why_not_rma;
+    EXPECT_TRUE(mentions(report.why_not_rma, each.why)) << report.why_not_rma;
+  }
+  simulated_pair_options without;
+  without.link.resources = rows[0].resources;
+  without.reader_context.features = feature::am | feature::wakeup;
+  simulated_pair pair(without);
+  endpoint made = pair.connect();
+  made.wait_connected();
+  EXPECT_TRUE(mentions(made.report().why_not_rma, "without feature::rma"));
+}
+
 TEST(Connection, IsRefusedWhereOneLaneIsNoHardware) {
   simulated_pair_options sides;
   sides.link.resources = {"self/memory0", "rc_mlx5/mlx5_0:1", "tcp/lo"};

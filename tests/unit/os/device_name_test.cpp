@@ -118,5 +118,28 @@ TEST(TransportGroup, HasItsMembersAndNoOthers) {
   }
 }
 
+TEST(DeviceList, HasNoBlanks) {
+  EXPECT_EQ(without_blanks(" eth0, mlx5_0:1 ,\tmlx5_1:1\n"), "eth0,mlx5_0:1,mlx5_1:1");
+  EXPECT_EQ(without_blanks(" ^ eth0"), "^eth0");
+  EXPECT_EQ(without_blanks("  "), "");
+}
+
+TEST(DeviceList, IsSpelledOut) {
+  const std::vector<std::string> listed{"mlx5_0:1", "mlx5_0:2", "mlx5_1:1"};
+  const std::pair<std::string, std::string> rows[] = {
+      {"mlx5_0", "mlx5_0:1,mlx5_0:2"},
+      {"eth0,mlx5_1", "eth0,mlx5_1:1"},
+      {"mlx5_[0-7]:1", "mlx5_0:1,mlx5_1:1"},
+      {"^mlx5_0", "^mlx5_0:1,mlx5_0:2"},
+      {"mlx5_0:1,mlx5_2:1", "mlx5_0:1,mlx5_2:1"},
+      {"all", "all"},
+      {"mlx5_2,eth[0-1]", "mlx5_2,eth[0-1]"},
+      {",eth0,,", "eth0"},
+      {"", ""},
+      {"^", "^"},
+  };
+  for (const auto& [asked, spelled] : rows) EXPECT_EQ(spelled_out(asked, listed), spelled) << asked;
+}
+
 }  // namespace
 }  // namespace ucx::detail

@@ -5,6 +5,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "support/files/temporary_directory.hpp"
 
@@ -24,7 +26,7 @@ TEST(RdmaPorts, AreThoseThatTheSystemListsWithTheirStates) {
   list_port(folder / "", "mlx5_1", "1", "4: ACTIVE");
   list_port(folder / "", "mlx5_0", "1", "");
   std::filesystem::create_directories(folder / "no_ports");
-  const std::vector<rdma_port> found = rdma_ports((folder / "").string());
+  const std::vector<rdma_port> found = rdma_ports({.devices = (folder / "").string()});
   ASSERT_EQ(found.size(), 3U);
   EXPECT_EQ(found[0].name, "mlx5_0:1");
   EXPECT_EQ(found[1].name, "mlx5_1:1");
@@ -37,7 +39,97 @@ TEST(RdmaPorts, AreThoseThatTheSystemListsWithTheirStates) {
 }
 
 TEST(RdmaPorts, AreNoneWhereTheSystemListsNone) {
-  EXPECT_THAT(rdma_ports("/nonexistent"), testing::IsEmpty());
+  EXPECT_THAT(rdma_ports({.devices = "/nonexistent"}), testing::IsEmpty());
+}
+
+/// A pretended system: each device has a port 1 with one GID, and a file that can be opened.
+class PretendedPorts : public testing::Test {
+ protected:
+  PretendedPorts()
+      : where{(folder / "infiniband").string(), (folder / "infiniband_verbs").string(),
+              (folder / "dev").string()} {
+    std::filesystem::create_directories(where.files);
+  }
+
+  void add(const std::string& device, const std::string& layer = "InfiniBand") {
+    const std::string number = "uverbs" + std::to_string(devices++);
+    add_port(device, "1", "4: ACTIVE", layer);
+    std::filesystem::create_directories(folder / "infiniband_verbs" / number);
+    std::ofstream(folder / "infiniband_verbs" / number / "ibdev") << device << '\n';
+    std::ofstream(folder / "dev" / number) << "";
+  }
+  void add_port(const std::string& device, const std::string& port, const std::string& state,
+                const std::string& layer) {
+    list_port(where.devices, device, port, state);
+    std::ofstream(port_of(device, port) / "link_layer") << layer << '\n';
+    std::filesystem::create_directories(port_of(device, port) / "gids");
+    set_gid(device, port, 0, "fe80:0000:0000:0000:0202:c9ff:fe00:0001");
+  }
+  void set_gid(const std::string& device, const std::string& port, int number,
+               const std::string& gid) {
+    std::ofstream(port_of(device, port) / "gids" / std::to_string(number)) << gid << '\n';
+  }
+  std::filesystem::path port_of(const std::string& device, const std::string& port) const {
+    return std::filesystem::path(where.devices) / device / "ports" / port;
+  }
+  std::string hindrance(const std::string& name) const {
+    for (const rdma_port& each : rdma_ports(where)) {
+      if (each.name == name) return each.hindrance;
+    }
+    return "it is not listed";
+  }
+
+  const test::temporary_directory folder;
+  const rdma_folders where;
+  int devices = 0;
+};
+
+TEST_F(PretendedPorts, HaveNoHindranceWhereTheyCanBeUsed) {
+  add("mlx5_0");
+  add("mlx5_1", "Ethernet");
+  EXPECT_EQ(hindrance("mlx5_0:1"), "");
+  EXPECT_EQ(hindrance("mlx5_1:1"), "");
+}
+
+TEST_F(PretendedPorts, OfOneDeviceAreEachForItself) {
+  add("mlx4_0");
+  add_port("mlx4_0", "2", "1: DOWN", "Ethernet");
+  EXPECT_EQ(hindrance("mlx4_0:1"), "");
+  EXPECT_EQ(hindrance("mlx4_0:2"), "its port is DOWN");
+}
+
+TEST_F(PretendedPorts, OfInfiniBandWaitForASubnetManager) {
+  add("mlx5_0");
+  add("mlx5_1", "Ethernet");
+  for (const std::string state : {"INIT", "ARMED"}) {
+    std::ofstream(port_of("mlx5_0", "1") / "state") << "2: " << state << '\n';
+    std::ofstream(port_of("mlx5_1", "1") / "state") << "2: " << state << '\n';
+    EXPECT_EQ(hindrance("mlx5_0:1"),
+              "its port is " + state + ", and waits for the network's subnet manager");
+    EXPECT_EQ(hindrance("mlx5_1:1"), "its port is " + state);
+  }
+}
+
+TEST_F(PretendedPorts, NeedOneGidOfMany) {
+  constexpr const char* none = "0000:0000:0000:0000:0000:0000:0000:0000";
+  add("mlx5_0", "Ethernet");
+  set_gid("mlx5_0", "1", 0, none);
+  set_gid("mlx5_0", "1", 1, none);
+  EXPECT_EQ(hindrance("mlx5_0:1"), "its port has no GID: its interface has no address");
+  set_gid("mlx5_0", "1", 3, "0000:0000:0000:0000:0000:ffff:c000:0201");
+  EXPECT_EQ(hindrance("mlx5_0:1"), "");
+}
+
+TEST_F(PretendedPorts, NeedAFileThatThisProcessMayOpen) {
+  add("mlx5_0");
+  add("mlx5_1");
+  std::filesystem::remove(folder / "dev" / "uverbs1");
+  EXPECT_EQ(hindrance("mlx5_0:1"), "");
+  EXPECT_THAT(hindrance("mlx5_1:1"),
+              testing::AllOf(testing::HasSubstr("/dev/uverbs1 can not be opened"),
+                             testing::HasSubstr("No such file")));
+  std::filesystem::remove_all(folder / "infiniband_verbs" / "uverbs1");
+  EXPECT_THAT(hindrance("mlx5_1:1"), testing::HasSubstr("ib_uverbs"));
 }
 
 }  // namespace

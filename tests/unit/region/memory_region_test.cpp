@@ -2,19 +2,24 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "support/basics/mentions.hpp"
 #include "support/bytes/pattern.hpp"
 #include "support/simulated/served_region.hpp"
 #include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
+#include "ucx/remote_region.hpp"
+#include "ucx/way.hpp"
 
 namespace ucx::test {
 namespace {
@@ -140,6 +145,112 @@ TEST(MemoryRegion, FailedRegistrationSaysWhatWasTried) {
                              ec);
     EXPECT_TRUE(ec == errc::no_memory || ec == errc::no_lockable_memory) << ec.message();
   }
+}
+
+// RDMA hardware takes no pages that the process may not lock, or not write.
+
+simulated_pair_options with_hardware() {
+  simulated_pair_options options;
+  options.link.emulated_rma = false;
+  options.link.resources = {"self/memory0", "rc_verbs/rxe0:1"};
+  return options;
+}
+
+TEST(UnregisteredRegion, IsReachedByMessage) {
+  for (const ucs_status_t status : {UCS_ERR_IO_ERROR, UCS_ERR_NO_MEMORY}) {
+    simulated_pair_options options = with_hardware();
+    std::vector<std::string> warnings;
+    options.owner_context.log.level = log_level::warning;
+    options.owner_context.log.sink = [&](log_level, std::string_view line) {
+      warnings.emplace_back(line);
+    };
+    simulated_pair pair(options);
+    std::vector<std::byte> memory = pattern(100'000);
+    pair.owner_process.faults().fail(call::mem_map, status);
+    const memory_region exposed(pair.owner_context, std::span(memory), access::read_write);
+    EXPECT_TRUE(exposed.descriptor().remote_key.empty());
+    ASSERT_EQ(warnings.size(), 1U);
+    EXPECT_TRUE(mentions(warnings[0], "100000 bytes are not registered for RDMA")) << warnings[0];
+    EXPECT_TRUE(mentions(warnings[0], "may lock")) << warnings[0];
+    const endpoint connection = pair.connect();
+    remote_region region(connection, exposed.descriptor());
+    EXPECT_EQ(region.way(), way::message);
+    EXPECT_TRUE(mentions(region.why_not(way::rma), "its owner did not register the memory"));
+    std::vector<std::byte> into(100'000);
+    region.read_at(0, into);
+    EXPECT_TRUE(holds_pattern(into));
+    const std::vector<std::byte> other(1000, std::byte{7});
+    region.write_at(500, other);
+    region.flush();
+    EXPECT_EQ(memory[500], std::byte{7});
+    EXPECT_EQ(pair.network.count(call::get) + pair.network.count(call::put), 0U);
+  }
+}
+
+TEST(UnregisteredRegion, IsAnErrorWhereNothingElseWillDo) {
+  simulated_pair_options strict = with_hardware();
+  strict.owner_context.require_rdma = true;
+  simulated_pair_options one_sided = with_hardware();
+  one_sided.owner_context.features = feature::rma | feature::wakeup;
+  for (const simulated_pair_options& options : {strict, one_sided}) {
+    simulated_pair pair(options);
+    std::vector<std::byte> memory(1000);
+    std::error_code ec;
+    pair.owner_process.faults().fail(call::mem_map, UCS_ERR_IO_ERROR);
+    const memory_region none(pair.owner_context, std::span(memory), access::read, {}, ec);
+    EXPECT_TRUE(ec == errc::io_error || ec == errc::no_lockable_memory) << ec.message();
+    EXPECT_EQ(pair.network.live().memories, 0U);
+  }
+}
+
+TEST(UnregisteredRegion, IsAnErrorOfAnyOtherCause) {
+  simulated_pair pair(with_hardware());
+  std::vector<std::byte> memory(1000);
+  std::error_code ec;
+  pair.owner_process.faults().fail(call::mem_map, UCS_ERR_INVALID_PARAM);
+  const memory_region none(pair.owner_context, std::span(memory), access::read, {}, ec);
+  EXPECT_EQ(ec, errc::invalid_argument);
+}
+
+TEST(UnregisteredRegion, IsAnsweredInPiecesThatUcxCopies) {
+  simulated_pair_options options = with_hardware();
+  std::vector<std::string> warnings;
+  options.owner_context.log.level = log_level::warning;
+  options.owner_context.log.sink = [&](log_level, std::string_view line) {
+    warnings.emplace_back(line);
+  };
+  simulated_pair pair(options);
+  std::vector<std::byte> memory = pattern(100'000);
+  const memory_region exposed(pair.owner_context, std::span(memory), access::read);
+  const endpoint connection = pair.connect();
+  remote_region region(connection, exposed.descriptor(), {.way = way::message});
+  std::vector<std::byte> into(100'000);
+  region.read_at(0, std::span(into).first(1000));  // whatever else there is to say was said
+  for (int read = 0; read < 2; ++read) {
+    std::fill(into.begin(), into.end(), std::byte{});
+    const std::uint64_t before = pair.owner_process.count(call::am_send);
+    pair.owner_process.faults().fail(call::am_send, UCS_ERR_IO_ERROR);
+    region.read_at(0, into);
+    EXPECT_TRUE(holds_pattern(into));
+    EXPECT_GE(pair.owner_process.count(call::am_send) - before, 99U) << "pieces of 1 KiB";
+  }
+  ASSERT_EQ(warnings.size(), 1U) << "once for a connection";
+  EXPECT_TRUE(mentions(warnings[0], "answers go in small pieces")) << warnings[0];
+}
+
+TEST(UnregisteredRegion, LosesTheConnectionWhereSmallPiecesFailToo) {
+  simulated_pair pair(with_hardware());
+  std::vector<std::byte> memory = pattern(100'000);
+  const memory_region exposed(pair.owner_context, std::span(memory), access::read);
+  const endpoint connection = pair.connect();
+  remote_region region(connection, exposed.descriptor(), {.way = way::message});
+  std::vector<std::byte> into(100'000);
+  region.read_at(0, std::span(into).first(1000));
+  pair.owner_process.faults().fail(call::am_send, UCS_ERR_IO_ERROR, 1);
+  pair.owner_process.faults().fail(call::am_send, UCS_ERR_IO_ERROR, 2);
+  std::error_code ec;
+  region.read_at(0, into, {}, ec);
+  EXPECT_EQ(ec, errc::connection_reset);
 }
 
 TEST(MemoryRegion, AllocationThatDoesNotFitIsOutOfMemory) {

@@ -2,14 +2,18 @@
 // over the simulation.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
+#include "support/basics/mentions.hpp"
 #include "support/bytes/pattern.hpp"
 #include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
@@ -149,6 +153,87 @@ TEST(HardwareRegion, KeepsItsOrderAcrossAFence) {
   }
   region.read_batch(pieces);
   EXPECT_EQ(std::memcmp(into.data(), numbers.data(), into.size()), 0);
+}
+
+TEST(HardwareRegion, IsReadIntoUnregisteredMemoryByMessage) {
+  simulated_pair_options options;
+  options.link.emulated_rma = false;
+  options.link.resources = {"self/memory0", "rc_mlx5/mlx5_0:1"};
+  std::vector<std::string> warnings;
+  options.reader_context.log.level = log_level::warning;
+  options.reader_context.log.sink = [&](log_level, std::string_view line) {
+    warnings.emplace_back(line);
+  };
+  simulated_pair pair(options);
+  std::vector<std::byte> memory = pattern(100'000);
+  memory_region owned(pair.owner_context, std::span(memory), access::read);
+  endpoint connection = pair.connect();
+  connection.wait_connected();
+  remote_region region(connection, owned.descriptor());
+  ASSERT_EQ(region.way(), way::rma);
+  std::vector<std::byte> into(100'000);
+  for (const ucs_status_t status : {UCS_ERR_IO_ERROR, UCS_ERR_NO_MEMORY}) {
+    std::fill(into.begin(), into.end(), std::byte{});
+    pair.reader_process.faults().fail(call::get, status);
+    region.read_at(0, into);
+    EXPECT_TRUE(holds_pattern(into));
+  }
+  ASSERT_EQ(warnings.size(), 1U) << "once for a region";
+  EXPECT_TRUE(mentions(warnings[0], "a read goes by message")) << warnings[0];
+  const std::uint64_t gets = pair.network.count(call::get);
+  region.read_at(0, into);
+  EXPECT_EQ(pair.network.count(call::get), gets + 1) << "the next one is tried again";
+}
+
+// Hardware without GET and PUT: UCX would ask the owner, as messages do.
+
+simulated_pair_options datagrams_only() {
+  simulated_pair_options options;
+  options.link.resources = {"self/memory0", "ud_verbs/rxe0:1"};
+  return options;
+}
+
+TEST(DatagramRegion, GoesByMessageAndSaysWhy) {
+  simulated_pair_options options = datagrams_only();
+  std::vector<std::string> warnings;
+  options.reader_context.log.level = log_level::info;
+  options.reader_context.log.sink = [&](log_level level, std::string_view line) {
+    if (level == log_level::warning) warnings.emplace_back(line);
+  };
+  simulated_pair pair(options);
+  std::vector<std::byte> memory = pattern(1000);
+  memory_region owned(pair.owner_context, std::span(memory), access::read_write);
+  endpoint connection = pair.connect({.terms = connection_terms{.require_rdma = true}});
+  connection.wait_connected();
+  EXPECT_TRUE(connection.report().zero_copy) << "it is hardware, which sends in place";
+  EXPECT_FALSE(connection.report().rma_is_real);
+  remote_region region(connection, owned.descriptor());
+  EXPECT_EQ(region.way(), way::message);
+  const std::string why = region.why_not(way::rma);
+  EXPECT_TRUE(mentions(why, "the hardware of ud_verbs/rxe0:1 carries messages only")) << why;
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_TRUE(mentions(warnings[0], why)) << warnings[0];
+  std::vector<std::byte> into(1000);
+  region.read_at(0, into);
+  EXPECT_TRUE(holds_pattern(into));
+  EXPECT_EQ(pair.network.count(call::get), 0U);
+  std::error_code ec;
+  const remote_region refused(connection, owned.descriptor(), {.way = way::rma}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+}
+
+TEST(DatagramRegion, IsOneSidedBesideATransportThatReadsMemory) {
+  simulated_pair_options options = datagrams_only();
+  options.link.emulated_rma = false;
+  options.link.resources.push_back("rc_verbs/rxe0:1");
+  simulated_pair pair(options);
+  std::vector<std::byte> memory = pattern(1000);
+  memory_region owned(pair.owner_context, std::span(memory), access::read);
+  endpoint connection = pair.connect();
+  connection.wait_connected();
+  EXPECT_TRUE(connection.report().rma_is_real);
+  const remote_region region(connection, owned.descriptor());
+  EXPECT_EQ(region.way(), way::rma);
 }
 
 }  // namespace

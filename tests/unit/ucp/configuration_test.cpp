@@ -405,8 +405,27 @@ TEST_F(ConfigurationOfAnyUcx, LetsUcxSendInPlaceWhereRdmaMayBeUsed) {
   EXPECT_EQ(made(api, with({{"NET_DEVICES", "mlx5_1:1,eth0"}})).value("ZCOPY_THRESH"), "inf");
   EXPECT_EQ(made(api, with({{"TLS", "tcp,self"}})).value("ZCOPY_THRESH"), "inf");
   EXPECT_EQ(made(api, with({{"TLS", "^ib"}})).value("ZCOPY_THRESH"), "inf");
-  const scoped_variable environment("UCX_NET_DEVICES", "lo");
-  EXPECT_EQ(made(api, {}).value("ZCOPY_THRESH"), "inf");
+  {
+    const scoped_variable environment("UCX_NET_DEVICES", "lo");
+    EXPECT_EQ(made(api, {}).value("ZCOPY_THRESH"), "inf");
+  }
+  const scoped_variable environment("UCX_NET_DEVICES", "eth0, mlx5_0:1");
+  EXPECT_EQ(made(api, {}).value("ZCOPY_THRESH"), "auto");
+}
+
+TEST_F(ConfigurationOfAnyUcx, SpellsDevicesAsThisUcxReadsThem) {
+  network.link().rdma_ports = {{"mlx5_0:1", "ACTIVE"}, {"mlx5_0:2", "ACTIVE"}};
+  EXPECT_EQ(made(api, with({{"NET_DEVICES", "eth0, mlx5_0"}})).value("NET_DEVICES"),
+            "eth0,mlx5_0:1,mlx5_0:2");
+  {
+    const scoped_variable environment("UCX_NET_DEVICES", "mlx5_[0-3]:2,lo");
+    EXPECT_EQ(made(api, {}).value("NET_DEVICES"), "mlx5_0:2,lo");
+  }
+  const scoped_variable environment("UCX_NET_DEVICES", "eth0,mlx5_0:1");
+  EXPECT_EQ(made(api, {}).value("NET_DEVICES"), "all") << "UCX's, who reads the environment";
+  network.link().version_minor = 22;
+  EXPECT_EQ(made(api, with({{"NET_DEVICES", "^mlx5_[0-3], eth1"}})).value("NET_DEVICES"),
+            "^mlx5_[0-3],eth1");
 }
 
 TEST_F(ConfigurationOfAnyUcx, TellsPeersItsSegmentsUnlessToldNotTo) {

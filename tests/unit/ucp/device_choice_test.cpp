@@ -193,13 +193,119 @@ TEST_F(DeviceChoice, TellsThatALimitReplacesTheEnvironment) {
   EXPECT_THAT(unused, IsEmpty()) << "there it counts";
 }
 
+TEST_F(DeviceChoice, MakesALimitNarrowerByTheEnvironment) {
+  const device_limit limit{{"eth0", "mlx5_0:1", "mlx5_0:2", "mlx5_10:1", "rxe0:1"},
+                           "192.0.2.1 is on the interface eth0"};
+  using names = std::vector<std::string>;
+  const std::pair<std::string, names> rows[] = {
+      {"mlx5_0:1,mlx5_10:1", {"rc_mlx5/mlx5_0:1", "rc_mlx5/mlx5_10:1"}},
+      {"eth0, mlx5_0:2", {"tcp/eth0", "rc_mlx5/mlx5_0:2"}},
+      {"mlx5_0", {"rc_mlx5/mlx5_0:1", "rc_mlx5/mlx5_0:2"}},
+      {"^rxe0:1,eth0", {"rc_mlx5/mlx5_0:1", "rc_mlx5/mlx5_0:2", "rc_mlx5/mlx5_10:1"}},
+  };
+  for (const auto& [named, expected] : rows) {
+    const variable environment("UCX_NET_DEVICES", named.c_str());
+    make(limit);
+    EXPECT_FALSE(ec) << named << ": " << what;
+    names network_transports;
+    for (const std::string& each : transports) {
+      const bool of_host = each.starts_with("self/") || each.starts_with("posix/");
+      if (!of_host && !each.starts_with("cuda")) network_transports.push_back(each);
+    }
+    EXPECT_EQ(network_transports, expected) << named;
+    EXPECT_THAT(unused, IsEmpty()) << named << ": it is as it was asked for";
+    EXPECT_THAT(lines, Contains(HasSubstr("on the interface eth0, and UCX_NET_DEVICES="))) << named;
+  }
+  const variable environment("UCX_NET_DEVICES", "mlx5_0:1,mlx5_7:1");
+  make(limit);
+  EXPECT_THAT(transports, AllOf(Contains("rc_mlx5/mlx5_0:1"), Not(Contains("tcp/eth0"))));
+  EXPECT_THAT(unused, ElementsAre(HasSubstr("UCX_NET_DEVICES=mlx5_0:1,mlx5_7:1: limited to")));
+}
+
+TEST_F(DeviceChoice, FindsNamesWithBlanksAndWithoutPorts) {
+  using names = std::vector<std::string>;
+  for (const std::string named : {" eth0 , mlx5_0:1,mlx5_0:2", "eth0,mlx5_0", "eth0,,mlx5_0,"}) {
+    const variable environment("UCX_NET_DEVICES", named.c_str());
+    make();
+    EXPECT_FALSE(ec) << what;
+    EXPECT_EQ(transports, (names{"self/memory0", "posix/memory", "tcp/eth0", "rc_mlx5/mlx5_0:1",
+                                 "rc_mlx5/mlx5_0:2"}))
+        << named;
+    EXPECT_THAT(unused, IsEmpty()) << named;
+  }
+  make_with({"mlx5_0"});
+  EXPECT_FALSE(ec) << what;
+  EXPECT_THAT(transports, AllOf(Contains("rc_mlx5/mlx5_0:1"), Contains("rc_mlx5/mlx5_0:2")));
+  options.devices = {};
+  const variable transports_too("UCX_TLS", "tcp, rc_mlx5");
+  make();
+  EXPECT_THAT(transports, AllOf(Contains("tcp/eth0"), Contains("rc_mlx5/mlx5_0:1")));
+}
+
+TEST_F(DeviceChoice, TellsOfADeviceOfTheEnvironmentThatIsNotThere) {
+  const variable environment("UCX_NET_DEVICES", "eth0,mlx5_9:1");
+  make();
+  EXPECT_FALSE(ec) << what;
+  EXPECT_THAT(unused, ElementsAre("mlx5_9:1: UCX has no transport for it among those that are "
+                                  "allowed"));
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("warning"), HasSubstr("not used: mlx5_9:1"))));
+}
+
+TEST_F(DeviceChoice, SaysWhatHindersAPort) {
+  network.link().resources = {"self/memory0", "tcp/eth0"};
+  network.link().rdma_ports = {{"mlx5_0:1", "ACTIVE", "its port has no GID"},
+                               {"mlx5_1:1", "INIT", "its port waits"}};
+  make();
+  EXPECT_THAT(unused, ElementsAre("mlx5_0:1: its port has no GID", "mlx5_1:1: its port waits"));
+  options.transports = {"tcp"};
+  make();
+  EXPECT_THAT(unused, ElementsAre("mlx5_0:1: its port has no GID", "mlx5_1:1: its port waits"));
+}
+
+TEST_F(DeviceChoice, RequiresHardwareAndSaysWhyThereIsNone) {
+  options.require_rdma = true;
+  make();
+  EXPECT_FALSE(ec) << what;
+  options.transports = {"ud_verbs", "self"};
+  make();
+  EXPECT_FALSE(ec) << "it is hardware, too: " << what;
+  options.transports = {"tcp"};
+  make();
+  EXPECT_EQ(ec, errc::no_rdma);
+  EXPECT_THAT(what, HasSubstr("none is RDMA hardware; mlx5_0:1: UCX has no transport for it among "
+                              "those that are allowed"));
+  options.transports = {};
+  make({{"lo"}, "127.0.0.1 is on the interface lo"});
+  EXPECT_EQ(ec, errc::no_rdma);
+  EXPECT_THAT(what, HasSubstr("none is RDMA hardware, limited to lo: 127.0.0.1 is on"));
+  network.link().resources = {"self/memory0", "tcp/eth0"};
+  network.link().rdma_ports = {{"mlx5_0:1", "DOWN", "its port is DOWN"}};
+  make();
+  EXPECT_EQ(ec, errc::no_rdma);
+  EXPECT_THAT(what, HasSubstr("none is RDMA hardware; mlx5_0:1: its port is DOWN"));
+  options.transports = {"rc", "self"};
+  options.devices = {"mlx5_0:1"};
+  make();
+  EXPECT_EQ(ec, errc::bad_configuration);
+  EXPECT_THAT(what, HasSubstr("; mlx5_0:1: its port is DOWN"));
+}
+
+TEST_F(DeviceChoice, SaysWhyALimitLeavesNothingOfTheTransports) {
+  options.transports = {"rc", "self"};
+  network.link().resources = {"tcp/lo", "rc_mlx5/mlx5_0:1"};
+  make({{"lo"}, "127.0.0.1 is on the interface lo, and RDMA devices are not for loopback"});
+  EXPECT_EQ(ec, errc::bad_configuration);
+  EXPECT_THAT(what, HasSubstr("limited to lo: 127.0.0.1 is on the interface lo, and RDMA devices "
+                              "are not for loopback"));
+}
+
 TEST_F(DeviceChoice, TellsOfHardwareThatUcxDoesNotUse) {
   network.link().resources = {"self/memory0", "tcp/eth0"};
   network.link().rdma_ports = {{"mlx5_0:1", "ACTIVE"}, {"mlx5_1:1", "INIT"}};
   make();
   EXPECT_FALSE(ec);
   EXPECT_THAT(unused, ElementsAre(HasSubstr("mlx5_0:1: UCX has no transport for it: it was built "
-                                            "without, or /dev/infiniband can not be used"),
+                                            "without, or lacks a part of it"),
                                   "mlx5_1:1: its port is INIT"));
   options.devices = {"eth0"};
   make();
@@ -250,6 +356,7 @@ TEST_F(DeviceChoice, RefusesMoreDevicesThanUcxTakes) {
   EXPECT_EQ(ec, errc::bad_configuration);
   EXPECT_THAT(what, AllOf(HasSubstr("names 65"), HasSubstr("no more than 64")));
   options.devices = {};
+  network.link().version_minor = 22;  // which knows ranges
   options.configuration["NET_DEVICES"] = "mlx5_[0-64]:1";
   make();
   EXPECT_EQ(ec, errc::bad_configuration);

@@ -5,10 +5,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "ucp/status.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
@@ -58,6 +60,34 @@ TEST(ResourceError, SaysThatMemoryIsLackingToConnect) {
   const std::error_code found = connect_error();
   ::setrlimit(RLIMIT_AS, &before);
   EXPECT_EQ(found, errc::no_memory);
+}
+
+/// The process may lock this much while this lives, or more where it has that right.
+class lock_limit {
+ public:
+  explicit lock_limit(::rlim_t most) {
+    ::getrlimit(RLIMIT_MEMLOCK, &before_);
+    ::rlimit now = before_;
+    now.rlim_cur = most;
+    ::setrlimit(RLIMIT_MEMLOCK, &now);
+  }
+  ~lock_limit() { ::setrlimit(RLIMIT_MEMLOCK, &before_); }
+  lock_limit(const lock_limit&) = delete;
+  lock_limit& operator=(const lock_limit&) = delete;
+
+ private:
+  ::rlimit before_ = {};
+};
+
+TEST(ResourceError, OfAWorkerNamesLockedMemoryWhereThereIsRdma) {
+  const lock_limit little(65'536);
+  const std::vector<std::string> hardware{"tcp/eth0", "rc_verbs/rxe0:1"};
+  for (const ucs_status_t status : {UCS_ERR_IO_ERROR, UCS_ERR_NO_MEMORY}) {
+    EXPECT_EQ(worker_error(status, hardware), errc::no_lockable_memory);
+    EXPECT_EQ(worker_error(status, {"tcp/eth0"}), make_error(status));
+  }
+  EXPECT_EQ(worker_error(UCS_ERR_UNREACHABLE, hardware), errc::unreachable);
+  EXPECT_EQ(words_of_lock_limit(), "the process may lock 65536 bytes, see ulimit -l");
 }
 
 TEST(ResourceError, IsUcxsOwnWhileThereAreFiles) {

@@ -1,0 +1,78 @@
+// Which devices an address stands for.
+#include "os/network_device.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "os/device_name.hpp"
+
+namespace ucx::detail {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+/// Returns an address of this machine that is not loopback's; an empty one where there is none.
+socket_address outer_address() {
+  ::ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return {};
+  const std::unique_ptr<::ifaddrs, void (*)(::ifaddrs*)> all(list, &::freeifaddrs);
+  for (const ::ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
+    if (each->ifa_addr == nullptr || each->ifa_addr->sa_family != AF_INET) continue;
+    if ((each->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    std::error_code ec;
+    return socket_address::from_native(each->ifa_addr, sizeof(::sockaddr_in), ec);
+  }
+  return {};
+}
+
+TEST(NetworkDevice, OfAnAddressAreItsInterfaceAndAllUsablePorts) {
+  const socket_address outer = outer_address();
+  if (outer.empty()) GTEST_SKIP() << "this machine has no interface but loopback";
+  const std::vector<rdma_port> ports{{"mlx4_0:1", "ACTIVE"}, {"mlx4_0:2", "ACTIVE"},
+                                     {"mlx5_0:1", "DOWN"},   {"mlx5_1:1", "ACTIVE"},
+                                     {"mlx5_2:1", "INIT"},   {"mlx5_3:1", ""}};
+  const device_limit found = devices_of(outer, ports);
+  ASSERT_EQ(found.devices.size(), 5U) << found.why;
+  EXPECT_THAT(found.why, HasSubstr(" is on the interface " + found.devices[0]));
+  EXPECT_THAT(found.devices,
+              ElementsAre(testing::_, "mlx4_0:1", "mlx4_0:2", "mlx5_1:1", "mlx5_3:1"));
+}
+
+TEST(NetworkDevice, AreNoMoreThanUcxTakes) {
+  const socket_address outer = outer_address();
+  if (outer.empty()) GTEST_SKIP() << "this machine has no interface but loopback";
+  std::vector<rdma_port> ports;
+  for (int i = 0; i < 100; ++i) ports.push_back({"mlx5_" + std::to_string(i) + ":1", "ACTIVE"});
+  EXPECT_EQ(devices_of(outer, ports).devices.size(), most_devices);
+}
+
+TEST(NetworkDevice, OfLoopbackIsItsInterfaceAlone) {
+  const std::vector<rdma_port> ports{{"mlx5_0:1", "ACTIVE"}};
+  const device_limit found = devices_of(socket_address("127.0.0.1:0"), ports);
+  ASSERT_EQ(found.devices.size(), 1U);
+  EXPECT_THAT(found.why, HasSubstr("RDMA devices are not for loopback"));
+}
+
+TEST(NetworkDevice, AreNotLimitedWhereNoInterfaceIsMeant) {
+  const std::vector<rdma_port> ports{{"mlx5_0:1", "ACTIVE"}};
+  for (const char* address : {"0.0.0.0:0", "192.0.2.77:0"}) {
+    const device_limit found = devices_of(socket_address(address), ports);
+    EXPECT_THAT(found.devices, IsEmpty()) << address;
+    EXPECT_THAT(found.why, Not(IsEmpty())) << address;
+  }
+}
+
+}  // namespace
+}  // namespace ucx::detail
