@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view syntax_mark = "syntax:";
 
 /// Returns what UCX prints; empty if there is no memory for it.
-std::string printed(ucp_api& api, const ucp_config_t* config, unsigned flags) {
+std::string printed_config(ucp_api& api, const ucp_config_t* config, unsigned flags) {
   return printed_text([&](std::FILE* to) {
     api.config_print(config, to, "ucxio", static_cast<ucs_config_print_flags_t>(flags));
   });
@@ -25,7 +25,7 @@ std::vector<listed_key> list_configuration(ucp_api& api, const ucp_config_t* con
                                            bool documented) {
   unsigned flags = UCS_CONFIG_PRINT_CONFIG | UCS_CONFIG_PRINT_HIDDEN;
   if (documented) flags |= UCS_CONFIG_PRINT_DOC;
-  const std::string text = printed(api, config, flags);
+  const std::string text = printed_config(api, config, flags);
 
   std::vector<listed_key> keys;
   std::string_view syntax;
