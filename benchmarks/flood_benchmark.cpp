@@ -98,7 +98,7 @@ void compare(neighbours& all, const std::string& name, flood_process::question a
 int main(int argc, char** argv) {
   using namespace ucx::benchmarks;
   // Over the wire, although the server's memory could be read in place.
-  ::setenv("UCXIO_WAY", "message", 0);
+  ::setenv("UCXIO_TRANSFER_METHOD", "message", 0);
   const small_store store;
   server_process server(matrix, server_process::memory::callers, ucx::access::read, store.path());
   flood_process flood(unanswered);

@@ -124,8 +124,8 @@ class bench {
   raw_device raw_{owned_};
   std::string why_no_ucx_ = raw_.why_not();
   driver_copies driver_;
-  memory_pool devices_{{memory_kind::cuda, 0}, {.bound = 3 * longest_}};
-  memory_pool pins_{{memory_kind::cuda_pinned, 0}, {.bound = 2 * longest_}};
+  memory_pool devices_{{memory_kind::cuda, 0}, {.max_size = 3 * longest_}};
+  memory_pool pins_{{memory_kind::cuda_pinned, 0}, {.max_size = 2 * longest_}};
   buffer on_host_{call};
   buffer on_device_{devices_, longest_};
   buffer other_on_device_{devices_, owned_};
@@ -143,9 +143,9 @@ class bench {
     return at_;
   }
   static remote_region by_message(client& asked) {
-    ::setenv("UCXIO_WAY", "message", 1);
+    ::setenv("UCXIO_TRANSFER_METHOD", "message", 1);
     remote_region opened = asked.open("matrix", access::read_write);
-    ::unsetenv("UCXIO_WAY");
+    ::unsetenv("UCXIO_TRANSFER_METHOD");
     return opened;
   }
 };
@@ -157,7 +157,7 @@ std::size_t longest_call() {
   const ::pid_t asking = ::fork();
   if (asking == 0) {
     std::error_code ec;
-    memory_pool devices({memory_kind::cuda, 0}, {.bound = 8 * long_call}, ec);
+    memory_pool devices({memory_kind::cuda, 0}, {.max_size = 8 * long_call}, ec);
     if (ec) ::_exit(has_none);
     try {
       const buffer all(devices, 8 * long_call);
@@ -236,9 +236,9 @@ void register_all(const std::shared_ptr<bench>& on) {
   staged(
       "gpu/write/device to device", [on] { return on->write(on->device(), on->on_device()); },
       write_bound);
-  if (on->direct().way() != way::cuda_ipc) {
+  if (on->direct().transfer_method() != transfer_method::cuda_ipc) {
     std::fprintf(stderr, "gpu_benchmark: nothing goes directly, because %s\n",
-                 on->direct().why_not(way::cuda_ipc).c_str());
+                 on->direct().why_not(transfer_method::cuda_ipc).c_str());
     return;
   }
   if (!on->why_no_ucx().empty()) {

@@ -181,7 +181,7 @@ void register_all(owners& all) {
 int main(int argc, char** argv) {
   using namespace ucx::benchmarks;
   // Over the wire, although the server is on this host and its memory could be read in place.
-  ::setenv("UCXIO_WAY", "message", 0);
+  ::setenv("UCXIO_TRANSFER_METHOD", "message", 0);
   owners all;
   pin_to_core(reader_core);
   const int status = run_comparisons(argc, argv, [&] { register_all(all); });

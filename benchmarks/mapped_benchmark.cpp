@@ -21,7 +21,7 @@
 #include "ucx/client.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/remote_region.hpp"
-#include "ucx/way.hpp"
+#include "ucx/transfer_method.hpp"
 
 namespace ucx::benchmarks {
 namespace {
@@ -36,7 +36,8 @@ constexpr std::size_t seeks = 1000;  // a pass counts these as one call
 class bench {
  public:
   bench() {
-    if (server_.open("matrix").way() != way::mapped) throw std::runtime_error("not mapped");
+    if (server_.open("matrix").transfer_method() != transfer_method::mapped)
+      throw std::runtime_error("not mapped");
     fill_pattern(std::as_writable_bytes(std::span(here_)));
     stream_.str(here_);
     in_.read(into_.data(), static_cast<std::streamsize>(mib));  // all pages are there
@@ -135,7 +136,8 @@ class lent_memory {
     if (region_) return;
     server_.emplace(owner_.url());
     region_.emplace(server_->open("matrix"));
-    if (region_->way() != way::cma) throw std::runtime_error(region_->why_not(way::cma));
+    if (region_->transfer_method() != transfer_method::cma)
+      throw std::runtime_error(region_->why_not(transfer_method::cma));
   }
 
   server_process owner_;

@@ -106,7 +106,7 @@ class our_half final : public half {
   // As by hand: what comes whole is copied, the rest is asked for.
   void arrived(ucx::message& came) {
     const std::span<std::byte> into = places_.next();
-    if (!came.is_here()) return receives_.push(came.start_receive(into));
+    if (!came.has_payload()) return receives_.push(came.start_receive(into));
     if (came.length() != into.size()) throw std::runtime_error("our message of another size");
     std::memcpy(into.data(), came.data().data(), into.size());
     ++copied_;

@@ -20,8 +20,8 @@ port=$((20000 + RANDOM % 10000))
 # Each has a reader, from $1 on, that listens, and a sender.
 read_ucxio() { "$ucxio" pipe receive --quiet --bind "127.0.0.1:$1"; }
 send_ucxio() { "$ucxio" pipe send "ucx://127.0.0.1:$1/pipe"; }
-read_message() { UCXIO_WAY=message read_ucxio "$1"; }
-send_message() { UCXIO_WAY=message send_ucxio "$1"; }
+read_message() { UCXIO_TRANSFER_METHOD=message read_ucxio "$1"; }
+send_message() { UCXIO_TRANSFER_METHOD=message send_ucxio "$1"; }
 # By worker address, through a file; with the segments that ucxio chooses, over the same interface.
 by_hand() {
   env UCX_TLS=tcp UCX_NET_DEVICES=lo UCX_LOG_LEVEL=fatal UCX_ZCOPY_THRESH=inf UCX_TX_SEG_SIZE=1m \

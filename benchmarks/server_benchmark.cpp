@@ -141,7 +141,7 @@ double read_at_once(std::span<reader> readers) {
 struct bench {
   explicit bench(server_process& server)
       : named(server.url() + "/matrix"),
-        laned(server.url() + "/matrix", std::ios::in, stream_options{.lanes = 2}),
+        laned(server.url() + "/matrix", std::ios::in, stream_options{.connections = 2}),
         parent(options_of(plane::tcp)),
         driver(parent),
         connection(driver, server.by_hand()),
@@ -325,12 +325,13 @@ void register_opening(servers& all) {
   const std::string name = all.matrix_server.url() + "/matrix";
   comparison first;
   first.name = "server/first stream";
-  first.ours = {"ucx::ifstream", [name] {
-                  client::linger(std::chrono::nanoseconds(0));  // each is the first again
-                  const double rate = repeat([&] { open_and_read(name); });
-                  client::linger(usual_linger);
-                  return rate;
-                }};
+  first.ours = {
+      "ucx::ifstream", [name] {
+        client::set_shared_idle_timeout(std::chrono::nanoseconds(0));  // each is the first again
+        const double rate = repeat([&] { open_and_read(name); });
+        client::set_shared_idle_timeout(usual_linger);
+        return rate;
+      }};
   first.others.push_back({"connection and get", [raw] { return (*raw)->first(); }});
   first.by = measure::excess;
   first.target = 10;
@@ -442,7 +443,7 @@ void register_idling(servers& all) {
 int main(int argc, char** argv) {
   using namespace ucx::benchmarks;
   // Over the wire, although the servers are on this host and their memory could be read in place.
-  ::setenv("UCXIO_WAY", "message", 0);
+  ::setenv("UCXIO_TRANSFER_METHOD", "message", 0);
   servers all;
   pin_to_core(reader_core);
   // In this order: the first stream of all needs that nothing else is open.

@@ -159,7 +159,7 @@ void register_all(const server_process& server) {
 int main(int argc, char** argv) {
   using namespace ucx::benchmarks;
   // Over the wire, although this is one host.
-  ::setenv("UCXIO_WAY", "message", 0);
+  ::setenv("UCXIO_TRANSFER_METHOD", "message", 0);
   const served_directory directory;
   const server_process server(large, server_process::memory::callers, ucx::access::read_write,
                               directory.path());

@@ -202,7 +202,8 @@ double bench::write_raw(const raw_loop& loop) {
   stamp_source();
   const double rate = raw_writes_.write(loop, source_, pass_time());
   // Shared memory: each party allocated its own.
-  if (writes_.region().way() == way::message) check_written(raw_writes_.last_offset(), loop.call);
+  if (writes_.region().transfer_method() == transfer_method::message)
+    check_written(raw_writes_.last_offset(), loop.call);
   return rate;
 }
 
@@ -382,7 +383,7 @@ void register_shared(const std::shared_ptr<bench>& on) {
 /// lets the owner copy it through shared memory, for as long as that makes progress, so that there
 /// messages over TCP are the measure.
 void register_one_host(const std::shared_ptr<bench>& on, const std::shared_ptr<bench>& over_tcp) {
-  const version_number ucx = transport_version();
+  const version_number ucx = ucx_version();
   const bool by_cma = std::pair(ucx.major, ucx.minor) >= std::pair(1U, 22U);
   for (const std::size_t call : {mib, 64 * kib}) {
     comparison by_get = reading(on, "host/", call, false, by_cma && call == mib ? 0.97 : 0);

@@ -1,6 +1,6 @@
-// Our streams as alternatives/compare.py drives them, which says by UCXIO_WAY whether they read
-// over TCP, or in place: each line of the standard input is one pass, "read SECONDS" or "write
-// SECONDS", and is answered by a line with gigabytes in a second.
+// Our streams as alternatives/compare.py drives them, which says by UCXIO_TRANSFER_METHOD whether
+// they read over TCP, or in place: each line of the standard input is one pass, "read SECONDS" or
+// "write SECONDS", and is answered by a line with gigabytes in a second.
 #include <chrono>
 #include <cstdio>
 #include <cstring>

@@ -6,7 +6,7 @@
 functions: public ones of namespace ucx with their overloads, constructors and operators; without destructors and deleted ones
 headers: files of include/ucx and include/ucx/experimental
 options: members of structures whose names end in _options
-Names that stay for one version, deprecated, are not counted: Doxygen does not see them.
+Names that stay for one version, deprecated, are not counted: Doxygen does not see them, or they are old_option or a header for it.
 """
 import argparse
 import json
@@ -19,24 +19,33 @@ RECORD = ROOT / "docs/public_counts.json"
 
 
 def members_of(folder):
-    """Returns each public member once, though a file and its namespace list it: kind, scope, name, arguments."""
+    """Returns each public member once, though a file and its namespace list it: kind, scope, name, arguments, type."""
     members = {}
     for path in folder.glob("*.xml"):
         for scope in xml.etree.ElementTree.parse(path).getroot().iter("compounddef"):
             for member in scope.iter("memberdef"):
                 if member.get("prot") == "public":
                     arguments = (member.findtext("argsstring") or "").replace(" ", "")
-                    members[member.get("id")] = (member.get("kind"), scope.findtext("compoundname"), member.findtext("name"), arguments)
+                    kind = member.find("type")
+                    members[member.get("id")] = (member.get("kind"), scope.findtext("compoundname"), member.findtext("name"), arguments,
+                                                 "" if kind is None else "".join(kind.itertext()))
     return members.values()
+
+
+def stays(header):
+    """Returns whether a header is there for more than one version."""
+    return "// For one version" not in header.read_text().partition("#include")[0]
 
 
 def count(folder):
     members = members_of(folder)
     return {
         "functions": sum(kind == "function" and not name.startswith("~") and "=delete" not in arguments
-                         for kind, _, name, arguments in members),
-        "headers": sum(len(list((ROOT / place).glob("*.hpp"))) for place in ("include/ucx", "include/ucx/experimental")),
-        "options": sum(kind == "variable" and scope.endswith("_options") for kind, scope, _, _ in members),
+                         for kind, _, name, arguments, _ in members),
+        "headers": sum(stays(header) for place in ("include/ucx", "include/ucx/experimental")
+                       for header in (ROOT / place).glob("*.hpp")),
+        "options": sum(kind == "variable" and scope.endswith("_options") and "old_option" not in of_type
+                       for kind, scope, _, _, of_type in members),
     }
 
 

@@ -42,7 +42,7 @@ int main() {
   std::vector<ucx::endpoint> guests;
   ucx::worker host(context, {.progress = ucx::progress_mode::sleeping_thread});
   ucx::listener_options options;
-  options.awaited = true;
+  options.manual_accept = true;
   ucx::listener door(host, ucx::socket_address("127.0.0.1:0"), std::move(options));
   let_in(door, host, guests);
 

@@ -31,7 +31,7 @@ struct asio_progress {
     } while (!driven.arm());
     events.async_wait(events.wait_read, [this](auto failed) { failed ? void() : turn(); });
     deadline.expires_after(
-        std::min<std::chrono::nanoseconds>(driven.next_deadline(), std::chrono::hours(1)));
+        std::min<std::chrono::nanoseconds>(driven.next_timeout(), std::chrono::hours(1)));
     deadline.async_wait([this](auto replaced) { replaced ? void() : driven.signal(); });
   }
 

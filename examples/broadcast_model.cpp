@@ -27,7 +27,7 @@ int main() {
   for (int i = 0; i < 3; ++i) readers.emplace_back(read_model, url);
 
   const std::string model(32 << 20, 'm');
-  ucx::opipestream out(url, {.readers = 3, .slow = ucx::slow_reader::drop});
+  ucx::opipestream out(url, {.readers = 3, .slow_reader = ucx::slow_reader_policy::drop});
   out << model;
   const std::size_t there = out.rdbuf()->readers();
   out.close();

@@ -62,7 +62,7 @@ void receive(const fs::path& directory, const std::string& address) {
   ucx::server server(where);  // where the ends meet; the bytes do not go through it
   const ucx::pipe_broker broker(server);
   std::cout << server.url("checkpoint") << std::endl;
-  ucx::ipipestream in(server.url("checkpoint"), {.meeting = std::chrono::minutes(10)});
+  ucx::ipipestream in(server.url("checkpoint"), {.connect_timeout = std::chrono::minutes(10)});
   if (!in) throw std::runtime_error(in.error_message());
 
   std::uint64_t size = 0;

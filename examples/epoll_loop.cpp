@@ -51,7 +51,7 @@ int main() {
     }
     if (!worker.arm()) continue;  // something came meanwhile
     const auto limit =
-        std::min<std::chrono::nanoseconds>(worker.next_deadline(), std::chrono::seconds(1));
+        std::min<std::chrono::nanoseconds>(worker.next_timeout(), std::chrono::seconds(1));
     epoll_event ready = {};
     epoll_wait(loop, &ready, 1,
                static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(limit).count()));

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 /// Returns how many lines came before "end".
 int follow(const std::string& url) {
   // Each read at the end waits for an hour; a server that is started again is waited for as long.
-  ucx::ifstream in(url, std::ios::in, {.follow = 1h, .reconnect = 1h});
+  ucx::ifstream in(url, std::ios::in, {.follow_timeout = 1h, .reconnect_timeout = 1h});
   std::string line;
   std::string whole;
   int count = 0;

@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
   }
   try {
     const ucx::url from(argv[1]);
-    ucx::memory_pool gpu({ucx::memory_kind::cuda, 0}, {.bound = std::size_t{8} << 30U});
+    ucx::memory_pool gpu({ucx::memory_kind::cuda, 0}, {.max_size = std::size_t{8} << 30U});
     ucx::client client(from);
     ucx::remote_region file = client.open(from.name());
     ucx::buffer weights(gpu, file.size());

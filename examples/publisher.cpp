@@ -47,7 +47,8 @@ int main() {
       std::memset(bytes.data(), static_cast<int>(event % 256), bytes.size());
       std::error_code ec = ucx::errc::would_block;
       for (; ec == ucx::errc::would_block; worker.progress()) {
-        peer.post_send(event, std::move(bytes), event, {.full = ucx::when_full::fail}, ec);
+        peer.post_send(event, std::move(bytes), event, {.backpressure = ucx::backpressure::fail},
+                       ec);
         if (ec == ucx::errc::would_block) ++held_back;
       }
       if (ec) return 1;

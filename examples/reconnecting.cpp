@@ -21,8 +21,8 @@ int main() {
   const ucx::worker here(context, {.progress = ucx::progress_mode::sleeping_thread});
   ucx::connection_manager_options options;
   options.reconnect.first_delay = 20ms;
-  options.reconnect.longest_delay = 1s;
-  options.reconnect.most_attempts = 100;
+  options.reconnect.max_delay = 1s;
+  options.reconnect.max_attempts = 100;
   options.on_change = [](const ucx::managed_peer& peer) {
     std::cout << peer.name << " is " << peer.state;
     if (peer.failure) std::cout << " (" << peer.failure.message() << ')';

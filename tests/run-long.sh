@@ -10,7 +10,7 @@
 # Goes on after a step that fails, and says at the end how each one ended.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
-unset UCXIO_CASES UCXIO_TOOL UCXIO_WAY UCXIO_CUDA_DRIVER UCXIO_FAKE_CUDA_SEED
+unset UCXIO_CASES UCXIO_TOOL UCXIO_TRANSFER_METHOD UCXIO_WAY UCXIO_CUDA_DRIVER UCXIO_FAKE_CUDA_SEED
 
 # Sets `wheel`, the prefix of UCX's wheel.
 newest_ucx() { wheel=$(tests/support/run/newest_ucx.sh); }

@@ -71,7 +71,7 @@ std::string text_of(const std::system_error& failed) {
 }
 
 std::string version_text() {
-  return "ucxio " + to_string(ucx::version()) + " (UCX " + to_string(ucx::transport_version()) +
+  return "ucxio " + to_string(ucx::version()) + " (UCX " + to_string(ucx::ucx_version()) +
          ", protocol " + std::to_string(ucx::protocol_version()) + ")";
 }
 

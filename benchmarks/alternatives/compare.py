@@ -36,7 +36,7 @@ class Contender:
         self.name = name
         environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
         # Ours would read the memory in place, and not over TCP.
-        environment |= {"ALTERNATIVES_TLS": HOST} if host else {"UCXIO_WAY": "message"}
+        environment |= {"ALTERNATIVES_TLS": HOST} if host else {"UCXIO_TRANSFER_METHOD": "message"}
         self.complaints = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         stderr=self.complaints, env=environment, start_new_session=True,

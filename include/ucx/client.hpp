@@ -126,15 +126,16 @@ class UCXIO_EXPORT client {
   /// not answered a moment ago is asked for a sign of life. If the connection is lost, a new one is
   /// made: a server that was started again is found. If the server ends afterwards, a call fails
   /// with connection_reset or closed_by_peer, and a change may have been made.
-  /// Errors: those of the constructor; bad_configuration (`UCXIO_LINGER`); forked_child.
+  /// Errors: those of the constructor; bad_configuration (`UCXIO_SHARED_IDLE_TIMEOUT`);
+  /// forked_child.
   /// Cost: a round trip, unless the server has answered within 10 ms, or inside a handler. A server
   /// that is silent costs `heartbeat_timeout`, and then the time that connecting takes.
   static client shared(const url& server, std::error_code& ec = throws);
   /// Sets how long shared clients linger, so that a later user finds a connection. The default is
-  /// 10 s, or the number of seconds in `UCXIO_LINGER`. At most 16 clients linger; the one that has
-  /// waited longest goes first. With zero none lingers, and those that do are closed before this
-  /// returns.
-  static void linger(std::chrono::nanoseconds longest);
+  /// 10 s, or the number of seconds in `UCXIO_SHARED_IDLE_TIMEOUT`. At most 16 clients linger; the
+  /// one that has waited longest goes first. With zero none lingers, and those that do are closed
+  /// before this returns.
+  static void set_shared_idle_timeout(std::chrono::nanoseconds timeout);
 
   client(client&& other) noexcept;
   client& operator=(client&& other) noexcept;
@@ -184,9 +185,9 @@ class UCXIO_EXPORT client {
   /// it is written. A new or replacing file has no name until `commit()`. Without a commit it is
   /// thrown away. One client writes a file at a time.
   /// Errors: no_such_name (no store has such names), bad_name, permission_denied (the store is not
-  /// writable; the system), busy (another client writes it), already_exists (`fresh`),
-  /// too_many_of_store, too_many_of_client, too_many_writers, too_many_files, not_supported (a
-  /// directory; a name that was published by itself, but for `overwrite`; a server from before
+  /// writable; the system), busy (another client writes it), already_exists (`exclusive`),
+  /// too_many_store_files, too_many_client_files, too_many_writers, too_many_files, not_supported
+  /// (a directory; a name that was published by itself, but for `overwrite`; a server from before
   /// there were stores), no_space.
   /// Cost: one round trip.
   remote_region create(std::string_view name, const create_options& how = {},
@@ -196,10 +197,10 @@ class UCXIO_EXPORT client {
   /// directories that are missing. Returns the entry of the file. Later writes through `file` go
   /// into the file that has the name.
   /// Errors: that of a failed write, now and at every further call, or that of the store: the file
-  /// is then thrown away; no_space, already_exists (`fresh`, and another file got the name first),
-  /// not_supported (a directory has the name; another file system), permission_denied (it was
-  /// opened for reading), no_such_region (not a file that this client has open); busy (it is being
-  /// committed, or the server is short of threads): the file is kept.
+  /// is then thrown away; no_space, already_exists (`exclusive`, and another file got the name
+  /// first), not_supported (a directory has the name; another file system), permission_denied (it
+  /// was opened for reading), no_such_region (not a file that this client has open); busy (it is
+  /// being committed, or the server is short of threads): the file is kept.
   entry commit(remote_region& file, const commit_options& how = {}, const io_options& options = {},
                std::error_code& ec = throws);
 
@@ -207,12 +208,12 @@ class UCXIO_EXPORT client {
   /// Returns when the length is not `known` any more, at the latest after `wait`. A change by
   /// another program on the server's machine is noticed at once. A change by another machine, in a
   /// file system that both mount, is noticed within a second after the server's machine sees it.
-  /// Errors: not_supported (`file.measurable()` is false), no_such_region (not of this client),
-  /// revoked, busy (this client waits for 1024 already), io_error; the connection's.
+  /// Errors: not_supported (`file.can_refresh_size()` is false), no_such_region (not of this
+  /// client), revoked, busy (this client waits for 1024 already), io_error; the connection's.
   /// Cost: one round trip, and one for each half minute of waiting.
-  entry measure(remote_region& file, std::uint64_t known = 0,
-                std::chrono::nanoseconds wait = std::chrono::nanoseconds::zero(),
-                const io_options& options = {}, std::error_code& ec = throws);
+  entry refresh_size(remote_region& file, std::uint64_t known = 0,
+                     std::chrono::nanoseconds wait = std::chrono::nanoseconds::zero(),
+                     const io_options& options = {}, std::error_code& ec = throws);
 
   /// Has the owner hash a file that this client opened, to compare it without fetching it. Bytes
   /// written through `file` count once they were flushed. Bytes that others write meanwhile may be

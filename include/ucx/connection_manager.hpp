@@ -18,6 +18,7 @@
 #include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/io_options.hpp"
+#include "ucx/old_option.hpp"
 #include "ucx/peer_address.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/worker.hpp"
@@ -33,17 +34,21 @@ using peer_location [[deprecated("peer_address")]] = peer_address;
 #endif
 
 /// The times at which a failed connection is made again. The n-th attempt in a row waits for
-/// `first_delay * factor^(n-1)`, `longest_delay` at most. `jitter` makes the delay longer or
+/// `first_delay * factor^(n-1)`, `max_delay` at most. `jitter` makes the delay longer or
 /// shorter at random. A connection that is lost sooner than it was waited for counts as an attempt
 /// that failed.
 struct reconnect_options {
   std::chrono::nanoseconds first_delay = std::chrono::milliseconds(100);
-  std::chrono::nanoseconds longest_delay = std::chrono::seconds(30);
+  /// For one version: `max_delay`.
+  detail::old_option<std::chrono::nanoseconds> longest_delay = {};
+  std::chrono::nanoseconds max_delay = longest_delay.value_or(std::chrono::seconds(30));
   double factor = 2;
   /// The largest share by which a delay is made longer or shorter: 0 to 1.
   double jitter = 0.25;
+  /// For one version: `max_attempts`.
+  detail::old_option<unsigned> most_attempts = {};
   /// The number of attempts in a row that may fail after the first one; then the peer stays failed.
-  unsigned most_attempts = 10;
+  unsigned max_attempts = most_attempts.value_or(10);
 };
 
 /// A peer of a manager.
@@ -51,9 +56,9 @@ struct managed_peer {
   std::string name = {};
   /// `failed` where no further attempt is made; `connecting` also between two attempts.
   connection_state state = connection_state::connecting;
-  std::error_code failure = {};  ///< The error of the last attempt or connection that failed.
-  std::string words = {};        ///< The text of that error.
-  unsigned attempts = 0;         ///< The attempts that failed in a row.
+  std::error_code failure = {};    ///< The error of the last attempt or connection that failed.
+  std::string error_message = {};  ///< The text of that error.
+  unsigned attempts = 0;           ///< The attempts that failed in a row.
 };
 
 struct connection_manager_options {
@@ -61,15 +66,19 @@ struct connection_manager_options {
   std::chrono::nanoseconds connect_timeout = std::chrono::nanoseconds::zero();
   /// For each connection. Without them the worker's terms count.
   std::optional<connection_terms> terms = {};
-  /// `undetected` is for peers that are known by their worker's address.
-  peer_failure failure = peer_failure::automatic;
+  /// For one version: `error_handling`.
+  detail::old_option<error_handling_mode> failure = {};
+  /// `none` is for peers that are known by their worker's address.
+  error_handling_mode error_handling = failure.value_or(error_handling_mode::automatic);
   /// The address of this machine to connect from, where it is not empty. It is for peers that are
   /// known by a socket address or a host's name. Port 0 is any port. Another port works for one
   /// peer at a time.
   socket_address local = {};
   reconnect_options reconnect = {};
+  /// For one version: `max_peers`.
+  detail::old_option<std::size_t> most_peers = {};
   /// More peers than this are refused (`busy`).
-  std::size_t most_peers = 4096;
+  std::size_t max_peers = most_peers.value_or(4096);
   /// Asked before every attempt whether to make it, also before the first one and after
   /// `reconnect()`. If not, the peer stays failed, with the earlier failure or `canceled`. Without
   /// this function, `reconnect` alone decides. It is not asked about a peer that was closed
@@ -99,8 +108,8 @@ class UCXIO_EXPORT connection_manager {
 
   /// Adds a peer, and begins to connect. Returns at once: `on_change` and `wait_active()` tell the
   /// outcome.
-  /// Errors: already_exists (the name), busy (`most_peers`), bad_name (empty), closed;
-  /// invalid_argument (the option `failure` is not for this peer).
+  /// Errors: already_exists (the name), busy (`max_peers`), bad_name (empty), closed;
+  /// invalid_argument (the option `error_handling` is not for this peer).
   void add(std::string_view name, peer_address where, std::error_code& ec = throws);
 
   /// Waits until the peer's connection is active, and returns it.

@@ -43,16 +43,36 @@ struct connection_report {
   std::vector<std::byte> peer_info = {};     ///< `connection_terms::info` of the peer.
   feature features = feature::none;          ///< The features that both contexts have.
   std::vector<std::string> transports = {};  ///< "transport/device" of each lane.
-  std::size_t segment = 0;                   ///< Bytes that the transport carries in one piece.
-  /// The longest message, with its header, that is sent at once while the peer's whole room is
-  /// free. A longer message is announced first (docs/reference/messages.md, "Completion").
-  std::size_t largest_eager = 0;
-  /// The longest header of an active message that both sides can send.
-  std::size_t largest_header = 0;
+  union {
+    std::size_t segment_size = 0;  ///< Bytes that the transport carries in one piece.
+#if UCXIO_OLD_NAMES
+    [[deprecated("segment_size")]] std::size_t segment;
+#endif
+  };
+  union {
+    /// The longest message, with its header, that is sent at once while the peer's whole room is
+    /// free. A longer message is announced first (docs/reference/messages.md, "Completion").
+    std::size_t max_eager_size = 0;
+#if UCXIO_OLD_NAMES
+    [[deprecated("max_eager_size")]] std::size_t largest_eager;
+#endif
+  };
+  union {
+    /// The longest header of an active message that both sides can send.
+    std::size_t max_header_size = 0;
+#if UCXIO_OLD_NAMES
+    [[deprecated("max_header_size")]] std::size_t largest_header;
+#endif
+  };
   bool zero_copy = false;  ///< Hardware sends the bytes in place: UCX does not copy them.
-  /// Hardware that reads and writes memory ("rc" or "dc", not "ud"), or this process itself in
-  /// shareable memory, moves the bytes of regions. The peer's CPU does not work.
-  bool rma_is_real = false;
+  union {
+    /// Hardware that reads and writes memory ("rc" or "dc", not "ud"), or this process itself in
+    /// shareable memory, moves the bytes of regions. The peer's CPU does not work.
+    bool native_rma = false;
+#if UCXIO_OLD_NAMES
+    [[deprecated("native_rma")]] bool rma_is_real;
+#endif
+  };
   std::string why_not_rma = {};  ///< Why it is not real, in words; empty where it is.
   bool watched = false;          ///< The end of the peer's process is noticed at once.
 };
@@ -61,7 +81,7 @@ struct connection_report {
 struct listener_failure {
   socket_address port = {};
   std::error_code reason = {};  ///< too_many_files
-  std::string words = {};
+  std::string error_message = {};
 };
 
 /// The end of a connection that was active, or the reason why one was not made.
@@ -72,7 +92,7 @@ struct connection_end {
   /// Of a connection that was not made: the peer's reason, or connection_refused, unreachable,
   /// timed_out, ...
   std::error_code reason = {};
-  std::string words = {};  ///< The peer's own text, or UCX's.
+  std::string error_message = {};  ///< The peer's own text, or UCX's.
   /// The keys of the posts that had not ended by then, in the order of the posts. Their messages
   /// were not sent, or not surely. `message_handlers::on_sent` gets each of them, too.
   std::vector<std::uint64_t> unsent = {};

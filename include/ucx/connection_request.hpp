@@ -32,12 +32,12 @@ class [[nodiscard]] UCXIO_EXPORT connection_request {
   void reject() noexcept;
 
   /// Refuses the peer, and tells it why. The peer gets the error `why`, and the first 256 bytes of
-  /// `words` in the error's text. Some errors only the peer itself can find out: `timed_out`,
-  /// `connection_reset`, `unreachable`, `host_not_found`, `canceled`, `closed` and
+  /// `error_message` in the error's text. Some errors only the peer itself can find out:
+  /// `timed_out`, `connection_reset`, `unreachable`, `host_not_found`, `canceled`, `closed` and
   /// `closed_by_peer`. The peer gets those as `connection_refused`. At most 64 peers of a listener
   /// are told a reason at a time, each for as long as `connect_timeout`. Further peers, and peers
   /// on a context without `feature::am`, get `connection_refused` alone.
-  void reject(errc why, std::string_view words = {});
+  void reject(errc why, std::string_view error_message = {});
 
  private:
   friend struct detail::core_access;

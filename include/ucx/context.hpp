@@ -13,6 +13,7 @@
 #include "ucx/export.hpp"
 #include "ucx/log.hpp"
 #include "ucx/memory_kind.hpp"
+#include "ucx/old_option.hpp"
 #include "ucx/to_string.hpp"
 
 struct ucp_context;  ///< UCX's type: `ucp_context_h` is a pointer to it.
@@ -71,9 +72,11 @@ struct context_options {
   /// because UCX itself would only warn, or ignore a mistake.
   std::map<std::string, std::string> configuration = {};
   log_options log = {};
+  /// For one version: `configuration_precedence`.
+  detail::old_option<precedence> wins = {};
   /// Decides for transports, devices and configuration. Values that the environment overrides are
   /// checked, too.
-  precedence wins = precedence::options;
+  precedence configuration_precedence = wins.value_or(precedence::options);
   /// Fails with `no_rdma` unless RDMA hardware is present and allowed, of any kind ("ud", too).
   /// `connection_terms::require_rdma` demands that a connection uses it. Exposing memory that the
   /// hardware can not register is an error then; else peers reach it by message.
@@ -108,10 +111,12 @@ struct adopted_context_options {
   /// The features that it was made for. A missing feature shows as an error of UCX at its first
   /// use.
   feature features = feature::rma | feature::am | feature::wakeup;
+  /// For one version: `segment_size`.
+  detail::old_option<std::size_t> segment = {};
   /// The largest payload and header that go as one piece over every transport in use. That is UCX's
   /// TCP segment: 8 KiB, unless it was configured otherwise. If this value is larger than the true
   /// one, peers that die can end the process (UCX 1.13).
-  std::size_t segment = std::size_t{8} << 10U;
+  std::size_t segment_size = segment.value_or(std::size_t{8} << 10U);
   ownership owner = ownership::borrow;
   log_options log = {};
   bool share_memory = true;  ///< See `context_options::share_memory`.

@@ -11,9 +11,12 @@ namespace ucx {
 /// The beginning of a store's file that is opened to be written.
 enum class creation : std::uint8_t {
   replace = 1,    ///< A new file. It replaces the present one when it is committed.
-  fresh = 2,      ///< A new file. The name must be free.
+  exclusive = 2,  ///< A new file. The name must be free.
   append = 3,     ///< The present file, in place. A missing one is made at once.
   overwrite = 4,  ///< Like `replace`; but a name that was published by itself is opened as it is.
+#if UCXIO_OLD_NAMES
+  fresh [[deprecated("exclusive")]] = exclusive,
+#endif
 };
 
 template <>

@@ -179,29 +179,31 @@ class UCXIO_EXPORT endpoint {
   /// over when the send starts. It is still the caller's after `would_block`, and where nothing was
   /// started.
   /// Errors: message_refused (the receiver gave up, or threw the message away), message_truncated
-  /// (its memory was too small), would_block (`when_full::fail`), buffer_gone, feature_disabled,
-  /// closed, timed_out, canceled, connection_reset, no_memory. Of an active message also
-  /// header_too_long, invalid_argument (a header in a device's memory), and no_such_handler, where
-  /// the peer was asked first. For one that went at once, `message_handlers::on_refused` tells. The
-  /// connection lives on, unless the error is the connection's.
+  /// (its memory was too small), would_block (`backpressure::fail`), empty_buffer,
+  /// feature_disabled, closed, timed_out, canceled, connection_reset, no_memory. Of an active
+  /// message also header_too_long, invalid_argument (a header in a device's memory), and
+  /// no_such_handler, where the peer was asked first. For one that went at once,
+  /// `message_handlers::on_refused` tells. The connection lives on, unless the error is the
+  /// connection's.
   /// Cost: copies as `send_memory` says. A short message takes no round trip, a longer one takes
   /// one. After warm-up this library allocates nothing for a short one.
-  request start_send(const message_id& to, const payload& what, const send_options& options = {});
+  request start_send(const message_destination& to, const payload& what,
+                     const send_options& options = {});
   /// Like `start_send`, and waits.
-  void send(const message_id& to, const payload& what, const send_options& options = {},
+  void send(const message_destination& to, const payload& what, const send_options& options = {},
             std::error_code& ec = throws);
   /// Sends without a request: `message_handlers::on_sent` gets `key` and the outcome, once, even if
   /// the connection is closed meanwhile. Only its deadline, `cancel_all()` and `close()` give the
   /// send up.
   /// Lifetime: the bytes of `what`, until `on_sent` is told; the rest as of `start_send`. After an
   /// error of this call a buffer is still the caller's.
-  /// Errors: nothing was started then: would_block (`when_full::fail`), buffer_gone,
+  /// Errors: nothing was started then: would_block (`backpressure::fail`), empty_buffer,
   /// header_too_long, invalid_argument, feature_disabled, closed, the connection's.
-  void post_send(const message_id& to, const payload& what, std::uint64_t key,
+  void post_send(const message_destination& to, const payload& what, std::uint64_t key,
                  const send_options& options = {}, std::error_code& ec = throws);
   /// Returns how long the header of an `active_message` may be on this side.
-  /// `connection_report::largest_header` has the limit of both sides.
-  std::size_t longest_header() const noexcept;
+  /// `connection_report::max_header_size` has the limit of both sides.
+  std::size_t max_header_size() const noexcept;
 
   /// Receives the next message of this peer with a tag that `wanted` accepts. Like
   /// `worker::start_receive`, which has Completes, Lifetime, Errors and Cost.

@@ -8,6 +8,7 @@
 #include "ucx/connection_report.hpp"
 #include "ucx/connection_terms.hpp"
 #include "ucx/export.hpp"
+#include "ucx/old_option.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/to_string.hpp"
 
@@ -25,14 +26,18 @@ template <>
 UCXIO_EXPORT std::string_view detail::enum_name(close_mode value) noexcept;
 
 /// Tells whether UCX watches the connection (its mode PEER, which excludes shared memory in UCX).
-enum class peer_failure {
-  automatic,   ///< `undetected` on a context whose transports are all of one host; else `detected`.
-  detected,    ///< UCX reports a closed connection, and ucxio's heartbeat a silent peer.
-  undetected,  ///< For one host, over shared memory. The end of the peer's process is noticed.
+enum class error_handling_mode {
+  automatic,  ///< `none` on a context whose transports are all of one host; else `peer`.
+  peer,       ///< UCX reports a closed connection, and ucxio's heartbeat a silent peer.
+  none,       ///< For one host, over shared memory. The end of the peer's process is noticed.
+#if UCXIO_OLD_NAMES
+  detected [[deprecated("peer")]] = peer,
+  undetected [[deprecated("none")]] = none,
+#endif
 };
 
 template <>
-UCXIO_EXPORT std::string_view detail::enum_name(peer_failure value) noexcept;
+UCXIO_EXPORT std::string_view detail::enum_name(error_handling_mode value) noexcept;
 
 /// The moment at which a constructor that connects by socket address returns. The other
 /// constructors have no choice. By worker address, and for a request, they return at once. By name,
@@ -51,9 +56,11 @@ struct endpoint_options {
   /// How long connecting may take. For an accepted request, how long the peer's hello may take.
   /// Zero, or less, means the worker's `connect_timeout`. Several addresses of one name share it.
   std::chrono::nanoseconds connect_timeout = std::chrono::nanoseconds::zero();
-  /// For connections by worker address. UCX watches every other connection: `undetected` is an
+  /// For one version: `error_handling`.
+  detail::old_option<error_handling_mode> failure = {};
+  /// For connections by worker address. UCX watches every other connection: `none` is an
   /// error there.
-  peer_failure failure = peer_failure::automatic;
+  error_handling_mode error_handling = failure.value_or(error_handling_mode::automatic);
   /// For connections by socket address. By name, `none` is an error: to look a name up takes time,
   /// which `connection_manager` does not wait for.
   connect_wait wait = connect_wait::for_peer;
@@ -63,7 +70,7 @@ struct endpoint_options {
   /// The terms of this connection. Without them, those of the listener count, else those of the
   /// worker.
   std::optional<connection_terms> terms = {};
-  /// For connections by worker address with `peer_failure::undetected`: another connection to the
+  /// For connections by worker address with `error_handling_mode::none`: another connection to the
   /// same process, of any worker, that UCX watches. When that one is lost, or the peer closes it,
   /// this one fails for the same reason. It serves where the system does not report the process's
   /// end (`connection_report::watched`). The other connection has to be driven like everything
@@ -79,5 +86,9 @@ struct endpoint_options {
   detail::old_handler<move_only_handler<const connection_end&>> on_refused = {};
   detail::old_handler<move_only_handler<const connection_end&>> on_closed = {};
 };
+
+#if UCXIO_OLD_NAMES
+using peer_failure [[deprecated("error_handling_mode")]] = error_handling_mode;
+#endif
 
 }  // namespace ucx

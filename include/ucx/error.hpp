@@ -15,7 +15,7 @@ namespace ucx {
 enum class errc {
   invalid_argument = 1,  ///< The call makes no sense as it stands.
   out_of_range,          ///< Offset and length reach outside the region.
-  no_space,              ///< A fixed size, the disk, a quota or `largest_file` is exceeded.
+  no_space,              ///< A fixed size, the disk, a quota or `max_file_size` is exceeded.
   permission_denied,     ///< The region, store or system does not allow this access.
   no_such_region,        ///< The owner, or this client, has no such region.
   stale_region,        ///< The owner, or the region, is another incarnation than the descriptor's.
@@ -53,22 +53,29 @@ enum class errc {
   closed_by_peer,      ///< The peer said goodbye and left: an orderly end.
   no_rdma,             ///< RDMA hardware was asked for, and a lane does not use it.
   would_block,         ///< No room at the peer, or no buffer in the pool; an event reports room.
-  header_too_long,     ///< The header of a message is longer than `longest_header()`.
+  header_too_long,     ///< The header of a message is longer than `max_header_size()`.
   no_such_handler,     ///< The peer has no handler for active messages of this number.
   message_refused,     ///< The receiver gave up, or threw the message away.
   message_withdrawn,   ///< The sender gave the message up before it was all here.
-  buffer_gone,         ///< The buffer holds nothing: it was sent, moved or released before.
+  empty_buffer,        ///< The buffer holds nothing: it was sent, moved or released before.
   buffer_too_small,    ///< More bytes than the buffer, or any buffer of the pool, has.
   bad_pool,            ///< A pool without buffers, of buffers without bytes, or larger than can be.
   pooled_buffer,       ///< The buffer's memory belongs to a pool, and has to go back there.
-  damaged_on_the_way,  ///< The bytes did not match the owner's checksum, three times.
+  checksum_mismatch,   ///< The bytes did not match the owner's checksum, three times.
   broken_pipe,         ///< The reader of a pipe left before it had read all, or was too slow.
-  too_many_of_store,   ///< The store has `store_options::most_open_files` files open.
-  /// The client has `store_options::most_open_files_of_one_client` files open.
-  too_many_of_client,
-  too_many_writers,  ///< The store has `store_options::most_writers` files open for writing.
-  store_gone,        ///< A store's directory was removed, unmounted, or hidden by a mount.
+  too_many_store_files,  ///< The store has `store_options::max_open_files` files open.
+  /// The client has `store_options::max_open_files_per_client` files open.
+  too_many_client_files,
+  too_many_writers,  ///< The store has `store_options::max_writers` files open for writing.
+  stale_store,       ///< A store's directory was removed, unmounted, or hidden by a mount.
   forked_child,      ///< In a child of `fork()`: the object belongs to the parent.
+#if UCXIO_OLD_NAMES
+  damaged_on_the_way [[deprecated("checksum_mismatch")]] = checksum_mismatch,
+  buffer_gone [[deprecated("empty_buffer")]] = empty_buffer,
+  store_gone [[deprecated("stale_store")]] = stale_store,
+  too_many_of_store [[deprecated("too_many_store_files")]] = too_many_store_files,
+  too_many_of_client [[deprecated("too_many_client_files")]] = too_many_client_files,
+#endif
 };
 
 template <>

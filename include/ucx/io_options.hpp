@@ -10,7 +10,7 @@ struct io_options {
   std::chrono::nanoseconds timeout = std::chrono::nanoseconds::zero();
   /// Checks reads (not writes). The owner sends a checksum (XXH3-128) with each piece of at most a
   /// segment. A piece that does not match is asked for again, twice. Then the read fails with
-  /// `damaged_on_the_way`, and the text names the bytes. Such reads go by message, whatever the
+  /// `checksum_mismatch`, and the text names the bytes. Such reads go by message, whatever the
   /// region's way. Memory that is written during the read may not match.
   /// Errors: not_supported (the owner's version sends none, or the memory is a device's),
   /// feature_disabled (the context was made without feature::am).

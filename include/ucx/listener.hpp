@@ -21,6 +21,7 @@
 #include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/io_options.hpp"
+#include "ucx/old_option.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/worker.hpp"
 
@@ -73,16 +74,20 @@ class accept_handler : public move_only_handler<connection_request> {
   }
 };
 
-/// The options of a listener. Without `on_request`, and unless they are `awaited`, peers are
+/// The options of a listener. Without `on_request` and without `manual_accept`, peers are
 /// accepted by themselves. They are then served the regions of the worker's context until they
 /// leave.
 struct listener_options {
   /// Decides about each peer; it may be a coroutine.
   accept_handler on_request = {};
+  /// For one version: `manual_accept`.
+  detail::old_option<bool> awaited = {};
   /// Peers wait until `listener::accept()` takes them.
-  bool awaited = false;
+  bool manual_accept = awaited.value_or(false);
+  /// For one version: `backlog`.
+  detail::old_option<std::size_t> most_waiting = {};
   /// The number of peers that may wait for a decision; more are refused.
-  std::size_t most_waiting = 1024;
+  std::size_t backlog = most_waiting.value_or(1024);
   /// For connections whose own options have no terms. Without these, the worker's terms count.
   std::optional<connection_terms> terms = {};
   /// Tell of the connections that were accepted here. They are not called any more after `close()`
@@ -131,7 +136,7 @@ class UCXIO_EXPORT listener {
   const socket_address& address() const noexcept;
 
   /// Waits for the next peer: `co_await listening.accept()`, or `listening.accept().wait()`.
-  /// REQUIRES: the option `awaited`.
+  /// REQUIRES: the option `manual_accept`.
   acceptance accept();
 
   /// Returns how many connections that were accepted here are active.
@@ -165,7 +170,7 @@ class [[nodiscard]] UCXIO_EXPORT listener::acceptance {
   /// Waits until a peer wants to connect. With an error the request is empty.
   /// Errors: timed_out (the worker's `operation_timeout`, unless the options say otherwise), closed
   /// (the listener), canceled (a handler destroyed this object), would_deadlock inside a completion
-  /// callback; invalid_argument (the listener's peers are not `awaited`).
+  /// callback; invalid_argument (the listener has no `manual_accept`).
   connection_request wait(const io_options& options = {}, std::error_code& ec = throws);
 
   bool await_ready() const noexcept;

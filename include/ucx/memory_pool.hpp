@@ -9,6 +9,7 @@
 #include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/memory_place.hpp"
+#include "ucx/old_option.hpp"
 
 namespace ucx {
 
@@ -17,15 +18,22 @@ class memory_pool_core;
 }
 
 struct memory_pool_options {
+  /// For one version: `max_size`.
+  detail::old_option<std::size_t> bound = {};
   /// The bytes that the pool may hold, rounding and alignment included.
-  std::size_t bound = std::size_t{256} << 20U;
+  std::size_t max_size = bound.value_or(std::size_t{256} << 20U);
 };
 
 /// The use of a pool's memory, in bytes.
 struct memory_pool_usage {
   std::size_t in_use = 0;  ///< Allocated by its users, rounded up.
   std::size_t held = 0;    ///< The bytes in use, and those that wait to be used again.
-  std::size_t bound = 0;
+  union {
+    std::size_t max_size = 0;
+#if UCXIO_OLD_NAMES
+    [[deprecated("max_size")]] std::size_t bound;
+#endif
+  };
 };
 
 /// Memory of one kind that is used again. Taking memory from a driver, or registering it, often

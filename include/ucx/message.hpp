@@ -53,7 +53,7 @@ class UCXIO_EXPORT message {
 
   /// Returns whether the payload is here, and `data()` is all of it. That is so where the sender
   /// did not have to be asked for it: `docs/reference/messages.md`.
-  bool is_here() const noexcept;
+  bool has_payload() const noexcept;
   /// Returns the payload if it is here, else nothing.
   /// Lifetime: the message's.
   std::span<const std::byte> data() const noexcept;

@@ -4,7 +4,9 @@
 #include <system_error>
 
 #include "ucx/completion_handler.hpp"
+#include "ucx/export.hpp"
 #include "ucx/message_info.hpp"
+#include "ucx/old_option.hpp"
 
 namespace ucx {
 
@@ -19,9 +21,11 @@ namespace ucx {
 struct message_handlers {
   /// A send by `endpoint::post_...` has ended. Gets its key and its outcome, once for each send.
   move_only_handler<std::uint64_t, std::error_code> on_sent = {};
+  /// For one version: `on_writable`.
+  detail::old_option<move_only_handler<>> on_room = {};
   /// After a send has ended with `would_block`, there is room again for a quarter of the peer's
   /// grant. Called once for all sends that have ended so.
-  move_only_handler<> on_room = {};
+  move_only_handler<> on_writable = on_room.value_or({});
   /// The peer has no handler for an active message that was sent earlier, as a whole. Without this
   /// handler the log has a line at `warning`: one for each number, for the first 16 of a
   /// connection.

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "ucx/buffer.hpp"
+#include "ucx/export.hpp"
 
 namespace ucx {
 
@@ -19,7 +20,7 @@ class send_source;
 /// Lifetime: `header`, during the call that sends. The call copies it.
 struct active_message {
   std::uint64_t number = 0;
-  /// At most `endpoint::longest_header()` bytes, in memory of the host.
+  /// At most `endpoint::max_header_size()` bytes, in memory of the host.
   std::span<const std::byte> header = {};
 };
 
@@ -30,11 +31,12 @@ struct active_message {
 ///     peer.send(ucx::active_message{3, header}, bytes);
 ///
 /// Lifetime: it refers to the header.
-class message_id {
+class message_destination {
  public:
-  constexpr message_id(std::uint64_t tag) noexcept  // NOLINT(google-explicit-constructor)
+  constexpr message_destination(std::uint64_t tag) noexcept  // NOLINT(google-explicit-constructor)
       : number_(tag) {}
-  constexpr message_id(const active_message& to) noexcept  // NOLINT(google-explicit-constructor)
+  constexpr message_destination(
+      const active_message& to) noexcept  // NOLINT(google-explicit-constructor)
       : number_(to.number), header_(to.header), is_active_(true) {}
 
  private:
@@ -75,7 +77,7 @@ class payload {
   /// Has the bytes of `taken` that are in use. The send takes the buffer over when it starts, and
   /// gives it back to its pool, or frees it, when it is done. Where nothing starts, the buffer is
   /// still the caller's: after `would_block`, `closed` and every other error of the call itself. An
-  /// empty one is `buffer_gone`.
+  /// empty one is `empty_buffer`.
   payload(buffer&& taken) noexcept  // NOLINT(google-explicit-constructor): it is one
       : form_(&taken) {}
 
@@ -100,5 +102,9 @@ class payload {
 
   std::variant<run, run_list, part_list, buffer*> form_;
 };
+
+#if UCXIO_OLD_NAMES
+using message_id [[deprecated("message_destination")]] = message_destination;
+#endif
 
 }  // namespace ucx

@@ -6,6 +6,7 @@
 
 #include "ucx/error.hpp"
 #include "ucx/export.hpp"
+#include "ucx/old_option.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx {
@@ -16,8 +17,10 @@ class broker_core;
 
 /// The options of a broker.
 struct pipe_broker_options {
+  /// For one version: `max_waiting`.
+  detail::old_option<std::size_t> most_waiting = {};
   /// The number of ends of pipes that may wait for their other sides; more are refused (`busy`).
-  std::size_t most_waiting = 1024;
+  std::size_t max_waiting = most_waiting.value_or(1024);
 };
 
 /// Lets the clients of a server open pipes by names that they choose. The broker introduces two

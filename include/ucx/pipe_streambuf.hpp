@@ -13,8 +13,8 @@
 #include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/pipe_options.hpp"
+#include "ucx/transfer_method.hpp"
 #include "ucx/url.hpp"
-#include "ucx/way.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx {
@@ -38,10 +38,10 @@ class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
   pipe_streambuf();
   /// Meets the other end at the server of a URL, which has to have a `pipe_broker`. Reads (`in`),
   /// writes (`out`), or does both. Either side may come first. Returns when they are connected.
-  /// Errors: timed_out (no other end came within `options.meeting`), not_supported (the server has
-  /// no broker, or one of a version that needs an IP address), no_memory, busy, bad_url (without a
-  /// name), invalid_argument (options that make no sense), canceled; those of `client` and
-  /// `endpoint`.
+  /// Errors: timed_out (no other end came within `options.connect_timeout`), not_supported (the
+  /// server has no broker, or one of a version that needs an IP address), no_memory, busy, bad_url
+  /// (without a name), invalid_argument (options that make no sense), canceled; those of `client`
+  /// and `endpoint`.
   pipe_streambuf(const url& where, std::ios_base::openmode mode, const pipe_options& options = {},
                  std::error_code& ec = throws);
   /// Makes a pipe of a connection. The other side does so, too, for the other direction, and sends
@@ -87,7 +87,7 @@ class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
   std::uint64_t consumed();
   /// Returns how the bytes move: `mapped`, where a writer puts them into memory of a reader on its
   /// host, else `message`. A reader knows it after the first such bytes were read.
-  ucx::way way() const noexcept;
+  ucx::transfer_method transfer_method() const noexcept;
   /// Returns how many readers are connected; after `close()`, how many have had all bytes.
   std::size_t readers() const noexcept;
 
@@ -102,6 +102,12 @@ class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
   std::span<char> prepare();
   /// Writes the first `count` bytes of `prepare()`, as if they had been put.
   void commit(std::size_t count);
+
+#if UCXIO_OLD_NAMES
+  [[deprecated("transfer_method()")]] ucx::transfer_method way() const noexcept {
+    return transfer_method();
+  }
+#endif
 
  protected:
   int_type underflow() override;

@@ -37,10 +37,10 @@ class UCXIO_EXPORT progress_loop {
   /// Errors: would_deadlock inside a handler of one of the workers.
   void run(std::stop_token stop, std::error_code& ec = throws);
 
-  /// Makes one round of each worker. If none had anything to do, sleeps until one has, `longest` at
+  /// Makes one round of each worker. If none had anything to do, sleeps until one has, `limit` at
   /// most, and makes another round. Returns whether anything happened.
   /// Errors: those of `run`.
-  bool run_once(std::chrono::nanoseconds longest = std::chrono::nanoseconds::zero(),
+  bool run_once(std::chrono::nanoseconds limit = std::chrono::nanoseconds::zero(),
                 std::error_code& ec = throws);
 
 #if UCXIO_OLD_NAMES

@@ -32,7 +32,7 @@ struct receive_place;
 /// one: only of a message that the program holds is the kind known at the call. `endpoint` and
 /// `worker` refuse it with `not_supported`. `take()` the message first, or handle it.
 /// A message that is longer than its place is `message_truncated`. Nothing is written. The message
-/// is lost, unless the program holds it and its payload is here (`message::is_here`).
+/// is lost, unless the program holds it and its payload is here (`message::has_payload`).
 /// Lifetime: it owns nothing. The call that receives reads lists of spans. The bytes of spans, and
 /// `made`, must stay where they are, untouched, until the receive is done.
 /// Cost: it allocates nothing itself.

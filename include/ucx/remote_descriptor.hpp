@@ -19,36 +19,36 @@ namespace ucx {
 /// The place where processes of the owner's host find its memory, to map it: a file in memory
 /// (`memfd_create`) that the owner has open. The numbers are of no use to a process that may not
 /// see the owner's files.
-struct memory_file {
+struct memfd_handle {
   /// The owner's process number, in its own name space; 0: there is no file.
   std::uint64_t process = 0;
   std::uint64_t descriptor = 0;  ///< The file's descriptor in that process.
   std::uint64_t device = 0;      ///< The file's device and inode, to check it.
   std::uint64_t inode = 0;
 
-  friend bool operator==(const memory_file&, const memory_file&) = default;
+  friend bool operator==(const memfd_handle&, const memfd_handle&) = default;
 };
 
 /// The place where processes of the owner's host read its memory in place, if the system lets them
 /// (`process_vm_readv`). The numbers are of no use to other processes.
-struct memory_loan {
+struct cma_handle {
   std::uint64_t process = 0;  ///< The owner's process number, in its own name space; 0: no loan.
   /// The address there of the record that tells whether the region still exists.
   std::uint64_t record = 0;
   std::uint64_t token = 0;  ///< The record's token while the region exists; not 0.
 
-  friend bool operator==(const memory_loan&, const memory_loan&) = default;
+  friend bool operator==(const cma_handle&, const cma_handle&) = default;
 };
 
 /// The place where processes of the owner's host find its memory of a CUDA device. The driver's
 /// `cuIpcGetMemHandle` gives the bytes for the allocation that has the region. The handle is of no
-/// use to other processes, nor without the record of a `memory_loan`.
-struct memory_handle {
+/// use to other processes, nor without the record of a `cma_handle`.
+struct cuda_ipc_handle {
   std::array<std::byte, 64> bytes = {};
   std::uint64_t size = 0;    ///< The allocation's size; 0: there is no handle.
   std::uint64_t offset = 0;  ///< The region's beginning in the allocation.
 
-  friend bool operator==(const memory_handle&, const memory_handle&) = default;
+  friend bool operator==(const cuda_ipc_handle&, const cuda_ipc_handle&) = default;
 };
 
 /// Everything that a peer needs to reach a region, but for the connection: a serialisable value
@@ -65,9 +65,9 @@ struct UCXIO_EXPORT remote_descriptor {
   bool shareable = false;  ///< Allocated by this library where peers of the host may write, too.
   std::array<std::byte, 16> host = {};     ///< Equal values mean one host.
   std::vector<std::byte> remote_key = {};  ///< UCX's packed rkey; empty on message-only contexts.
-  memory_file file = {};      ///< The file that holds the region, where peers may map it.
-  memory_loan loan = {};      ///< Otherwise the place where they may read it.
-  memory_handle handle = {};  ///< The place where they reach it, if a device has it.
+  memfd_handle memfd = {};        ///< The file that holds the region, where peers may map it.
+  cma_handle cma = {};            ///< Otherwise the place where they may read it.
+  cuda_ipc_handle cuda_ipc = {};  ///< The place where they reach it, if a device has it.
   /// For memory of a device: the device's number there, up to 253. -1: none, or unknown.
   int device = -1;
 
@@ -88,5 +88,11 @@ UCXIO_EXPORT std::string to_string(const remote_descriptor& descriptor);
 
 template <>
 inline constexpr bool detail::is_printed<remote_descriptor> = true;
+
+#if UCXIO_OLD_NAMES
+using memory_file [[deprecated("memfd_handle")]] = memfd_handle;
+using memory_loan [[deprecated("cma_handle")]] = cma_handle;
+using memory_handle [[deprecated("cuda_ipc_handle")]] = cuda_ipc_handle;
+#endif
 
 }  // namespace ucx

@@ -14,6 +14,7 @@
 #include "ucx/create_options.hpp"
 #include "ucx/error.hpp"
 #include "ucx/export.hpp"
+#include "ucx/old_option.hpp"
 #include "ucx/url.hpp"
 
 namespace ucx {
@@ -23,8 +24,10 @@ class client;
 /// The options of a file.
 struct remote_file_options {
   access wanted = access::read;
+  /// For one version: `create`.
+  detail::old_option<std::optional<creation>> make = {};
   /// Makes the file like `client::create`; `wanted` then has `write`. Empty: the file has to exist.
-  std::optional<creation> make = {};
+  std::optional<creation> create = make.value_or({});
   /// How long each call may take. Zero means the worker's `operation_timeout`.
   std::chrono::nanoseconds timeout = std::chrono::nanoseconds::zero();
   /// Checks reads as `io_options::verify` says.
@@ -67,7 +70,7 @@ class UCXIO_EXPORT remote_file {
   /// Writes all of `from`. The bytes between the end and `offset` read as zero.
   /// Completes: when `from` can be used again. The bytes are visible after `sync()`, which may also
   /// be the first to report that the server refused them.
-  /// Errors: no_space (nothing was written: it ends after a fixed size, or after `largest_file`),
+  /// Errors: no_space (nothing was written: it ends after a fixed size, or after `max_file_size`),
   /// permission_denied, and those of the connection.
   void write_at(std::uint64_t offset, std::span<const std::byte> from,
                 std::error_code& ec = throws);

@@ -19,7 +19,7 @@
 #include "ucx/region_piece.hpp"
 #include "ucx/remote_descriptor.hpp"
 #include "ucx/request.hpp"
-#include "ucx/way.hpp"
+#include "ucx/transfer_method.hpp"
 
 namespace ucx {
 
@@ -32,9 +32,11 @@ class write_tracker;
 
 /// The options of a region.
 struct remote_region_options {
-  /// How the bytes move. With `automatic`, the environment's `UCXIO_WAY` (message, rma, cma,
-  /// cuda_ipc, mapped) decides, if it is set.
-  ucx::way way = ucx::way::automatic;
+  /// For one version: `transfer_method`.
+  detail::old_option<ucx::transfer_method> way = {};
+  /// How the bytes move. With `automatic`, the environment's `UCXIO_TRANSFER_METHOD` (message, rma,
+  /// cma, cuda_ipc, mapped) decides, if it is set.
+  ucx::transfer_method transfer_method = way.value_or(ucx::transfer_method::automatic);
 };
 
 /// A peer's region that this process can reach. Handles are cheap: `share()` makes another one to
@@ -47,7 +49,7 @@ class UCXIO_EXPORT remote_region {
   /// can know (stale_region, revoked, no_such_region) show with the first access.
   /// Errors: not_supported (the way is not real on these transports), feature_disabled (the context
   /// lacks what the way needs), bad_descriptor (UCX refuses the key, and only RMA was asked for),
-  /// bad_configuration (`UCXIO_WAY`), closed, the connection's.
+  /// bad_configuration (`UCXIO_TRANSFER_METHOD`), closed, the connection's.
   remote_region(const endpoint& connection, const remote_descriptor& descriptor,
                 const remote_region_options& options = {}, std::error_code& ec = throws);
 
@@ -66,17 +68,17 @@ class UCXIO_EXPORT remote_region {
   std::uint64_t size() const noexcept;
   /// Returns where a write has to end. It is `size()`, or more for a file of a store that was
   /// opened for writing, which grows. A write beyond it fails with errc::no_space.
-  std::uint64_t limit() const noexcept;
+  std::uint64_t max_size() const noexcept;
   access granted() const noexcept;
   memory_kind kind() const noexcept;
   /// Returns how the bytes move. For memory of a device it may change: the driver's permissions are
   /// known after the first bytes have moved.
-  ucx::way way() const noexcept;
+  ucx::transfer_method transfer_method() const noexcept;
   /// Returns the identity of the content when the region was opened, or measured last.
   content_id content() const noexcept;
-  /// Returns whether `client::measure` can tell the present length. It can for a published file, by
-  /// itself or in a store, unless the server's library is too old.
-  bool measurable() const noexcept;
+  /// Returns whether `client::refresh_size` can tell the present length. It can for a published
+  /// file, by itself or in a store, unless the server's library is too old.
+  bool can_refresh_size() const noexcept;
 
   /// Returns `length` bytes at `offset` in place: the owner's memory itself, which the owner and
   /// others may change at any time. Sends nothing and copies nothing. The way has to be `mapped`.
@@ -92,8 +94,8 @@ class UCXIO_EXPORT remote_region {
                                      std::error_code& ec = throws) const;
   /// Returns why the bytes do not move in the way `wanted`, as a text for people, as far as is
   /// known by now. Empty where they do, and for `automatic`. Why there is no view:
-  /// `why_not(way::mapped)`.
-  std::string why_not(ucx::way wanted) const;
+  /// `why_not(transfer_method::mapped)`.
+  std::string why_not(ucx::transfer_method wanted) const;
 
   /// Reads `into.size()` bytes at `offset` of the peer's region into `into`.
   /// Completes: when `into` is filled.
@@ -198,6 +200,7 @@ class UCXIO_EXPORT remote_region {
 
 #if UCXIO_OLD_NAMES
 #include "ucx/old_names/remote_region.ipp"
+#include "ucx/old_option.hpp"
 #endif
 
  private:

@@ -52,13 +52,17 @@ class [[nodiscard]] UCXIO_EXPORT scheduled_call {
   bool cancel() noexcept;
   /// Returns whether no further call will come: it was made, it was canceled, or the worker is
   /// gone.
-  bool over() const noexcept;
-  /// Waits for `limit` at most until `over()`, and returns whether it is. Drives the worker as
+  bool done() const noexcept;
+  /// Waits for `limit` at most until `done()`, and returns whether it is. Drives the worker as
   /// every wait does.
   /// Errors: would_deadlock inside a handler of the worker.
   bool wait_for(std::chrono::nanoseconds limit, std::error_code& ec = throws);
   /// Lets go of the call. It will come all the same.
   void detach() noexcept { call_.reset(); }
+
+#if UCXIO_OLD_NAMES
+  [[deprecated("done()")]] bool over() const noexcept { return done(); }
+#endif
 
  private:
   friend struct detail::core_access;

@@ -48,19 +48,24 @@ struct server_options {
   context_options context = {};
   /// Progress and deadlines. With `automatic`, a thread sleeps, and spins a little after activity.
   worker_options worker = {};
+  /// For one version: `max_clients`.
+  detail::old_option<std::size_t> most_clients = {};
   /// The number of clients at a time. A further one is refused with `busy`.
-  std::size_t most_clients = 10'000;
+  std::size_t max_clients = most_clients.value_or(10'000);
   /// The number of workers that serve. Each can keep one core busy. Clients that connect to the
   /// listener are given to the workers in turn. Clients that connect by worker address stay with
   /// the first. `worker` describes the first one. The others have its deadlines, and a thread each
-  /// that sleeps. From 1 to `most_workers`.
+  /// that sleeps. From 1 to `max_workers`.
   std::size_t workers = 1;
   /// Called from progress when clients can not connect any more, or not all of them. Only another
   /// server could mend that: see `listener_options::on_failure`. It may be called again, for
   /// another port. It is not called any more after `close()` has returned.
   std::function<void(const listener_failure&)> on_failure = {};
 
-  static constexpr std::size_t most_workers = 64;
+  static constexpr std::size_t max_workers = 64;
+#if UCXIO_OLD_NAMES
+  [[deprecated("max_workers")]] static constexpr std::size_t most_workers = max_workers;
+#endif
 };
 
 /// The addresses of a server.
@@ -189,6 +194,7 @@ class UCXIO_EXPORT server {
 
 #if UCXIO_OLD_NAMES
 #include "ucx/old_names/server.ipp"
+#include "ucx/old_option.hpp"
 #endif
 
  private:

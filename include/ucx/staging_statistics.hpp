@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "ucx/export.hpp"
+
 namespace ucx {
 
 /// Counters of the copies between memory of CUDA devices and host buffers, on the way from or to
@@ -16,8 +18,13 @@ struct staging_statistics {
   /// device. The other process did nothing. The counters before have them, too, where this side's
   /// memory was neither pinned nor a device's.
   std::uint64_t direct_bytes = 0;
-  /// Reads and writes that began as direct copies, and went by message.
-  std::uint64_t not_direct = 0;
+  union {
+    /// Reads and writes that began as direct copies, and went by message.
+    std::uint64_t direct_fallbacks = 0;
+#if UCXIO_OLD_NAMES
+    [[deprecated("direct_fallbacks")]] std::uint64_t not_direct;
+#endif
+  };
 };
 
 }  // namespace ucx

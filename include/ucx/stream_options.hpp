@@ -3,31 +3,40 @@
 #include <chrono>
 #include <cstddef>
 
+#include "ucx/export.hpp"
+#include "ucx/old_option.hpp"
+
 namespace ucx {
 
 /// The buffering of a stream over remote memory.
 struct stream_options {
   /// Bytes of one buffer. A transfer of read-ahead or write-behind has no more.
   std::size_t buffer_size = std::size_t{1} << 20U;
+  /// For one version: `queue_depth`.
+  detail::old_option<std::size_t> depth = {};
   /// The most transfers in flight, in either direction. `window` limits their bytes. 1 turns
   /// read-ahead off.
-  std::size_t depth = 1024;
+  std::size_t queue_depth = depth.value_or(1024);
   /// How long each transfer, and each flush, may take. Zero means the worker's `operation_timeout`.
   std::chrono::nanoseconds timeout = std::chrono::nanoseconds::zero();
   /// The most bytes in flight, both directions together. The buffers of a stream hold so many, and
   /// two buffers more. The number in use follows bandwidth times delay (`docs/how-to/tuning.md`).
-  /// From `least_window` to `most_window`; opening a stream with another value is
+  /// From `min_window` to `max_window`; opening a stream with another value is
   /// `invalid_argument`.
   std::size_t window = std::size_t{16} << 20U;
+  /// For one version: `follow_timeout`.
+  detail::old_option<std::chrono::nanoseconds> follow = {};
   /// How long a read at the end of a file waits for the file to become longer. If no byte came in
   /// that time, it is the end of the file. For streams that were opened by URL, or by client and
   /// name. Memory has a fixed size, and ends at once. Negative counts as zero.
-  std::chrono::nanoseconds follow = std::chrono::nanoseconds::zero();
+  std::chrono::nanoseconds follow_timeout = follow.value_or(std::chrono::nanoseconds::zero());
+  /// For one version: `reconnect_timeout`.
+  detail::old_option<std::chrono::nanoseconds> reconnect = {};
   /// How long a stream tries to make a lost connection again, at least once; zero: not at all. For
   /// streams that were opened by URL, or by client and name. A read goes on at its position, if the
   /// content is the same. Writing goes on after `clear()` (`docs/reference/streams.md`, "Lost
   /// connections"). An attempt that has begun may take its whole connect time-out.
-  std::chrono::nanoseconds reconnect = std::chrono::nanoseconds::zero();
+  std::chrono::nanoseconds reconnect_timeout = reconnect.value_or(std::chrono::nanoseconds::zero());
 
   /// Checks reads as `io_options::verify` says. Writes are not checked: read the bytes back. A
   /// mapped region is then read by message, too. A local path ignores it.
@@ -39,16 +48,23 @@ struct stream_options {
   /// Lifetime: the stream's.
   void* cuda_stream = nullptr;
 
+  /// For one version: `connections`.
+  detail::old_option<std::size_t> lanes = {};
   /// The most connections that the stream reads over. Each further one has a worker and a thread
   /// here (`client::lane`), so that receiving and copying use a core each. For streams that were
   /// opened to be read only, by URL, or by client and name. Mapped regions, and files that are
-  /// followed, use one. Connections that can not be made are left out. From 1 to `most_lanes`;
+  /// followed, use one. Connections that can not be made are left out. From 1 to `max_connections`;
   /// opening a stream with another number is `invalid_argument`. A local path ignores it.
-  std::size_t lanes = 1;
+  std::size_t connections = lanes.value_or(1);
 
-  static constexpr std::size_t least_window = std::size_t{4} << 10U;
-  static constexpr std::size_t most_window = std::size_t{1} << 40U;
-  static constexpr std::size_t most_lanes = 64;
+  static constexpr std::size_t min_window = std::size_t{4} << 10U;
+  static constexpr std::size_t max_window = std::size_t{1} << 40U;
+  static constexpr std::size_t max_connections = 64;
+#if UCXIO_OLD_NAMES
+  [[deprecated("min_window")]] static constexpr std::size_t least_window = min_window;
+  [[deprecated("max_window")]] static constexpr std::size_t most_window = max_window;
+  [[deprecated("max_connections")]] static constexpr std::size_t most_lanes = max_connections;
+#endif
 };
 
 }  // namespace ucx

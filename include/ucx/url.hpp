@@ -29,7 +29,7 @@ struct url_reader;
 class UCXIO_EXPORT url {
  public:
   /// The most bytes of a decoded name.
-  static constexpr std::size_t longest_name = 1024;
+  static constexpr std::size_t max_name_size = 1024;
 
   /// Makes an empty URL, which names no server.
   url() noexcept = default;
@@ -45,12 +45,12 @@ class UCXIO_EXPORT url {
   /// Makes the URL of a server that wrote its address into `file`, or of one of the server's names.
   /// Neither is encoded. The file does not have to exist.
   /// Errors: bad_url.
-  static url of_address_file(std::string_view file, std::string_view name = {},
-                             std::error_code& ec = throws);
+  static url from_address_file(std::string_view file, std::string_view name = {},
+                               std::error_code& ec = throws);
 
   /// Returns whether `text` is meant as a URL of this library, well-formed or not: it begins with
   /// "ucx:" or "ucx+file:". Every other text is a local path.
-  static bool is_meant_by(std::string_view text) noexcept;
+  static bool has_url_scheme(std::string_view text) noexcept;
 
   /// Returns the path of the file that has the server's address; empty for a URL with a host.
   const std::string& address_file() const noexcept { return address_file_; }
@@ -69,6 +69,18 @@ class UCXIO_EXPORT url {
 
   friend bool operator==(const url&, const url&) = default;
   friend auto operator<=>(const url&, const url&) = default;
+
+#if UCXIO_OLD_NAMES
+  [[deprecated("max_name_size")]] static constexpr std::size_t longest_name = max_name_size;
+  [[deprecated("has_url_scheme()")]] static bool is_meant_by(std::string_view text) noexcept {
+    return has_url_scheme(text);
+  }
+  [[deprecated("from_address_file()")]] static url of_address_file(std::string_view file,
+                                                                   std::string_view name = {},
+                                                                   std::error_code& ec = throws) {
+    return from_address_file(file, name, ec);
+  }
+#endif
 
  private:
   friend struct detail::url_reader;

@@ -28,10 +28,16 @@ UCXIO_EXPORT version_number version() noexcept;
 
 /// Returns the version of the UCX library that the program runs with. It may be newer than the one
 /// that ucxio was built against.
-UCXIO_EXPORT version_number transport_version() noexcept;
+UCXIO_EXPORT version_number ucx_version() noexcept;
 
 /// Returns the version of the wire protocol (`docs/reference/wire-format.md`) that this library
 /// speaks.
 UCXIO_EXPORT unsigned protocol_version() noexcept;
+
+#if UCXIO_OLD_NAMES
+[[deprecated("ucx_version()")]] inline version_number transport_version() noexcept {
+  return ucx_version();
+}
+#endif
 
 }  // namespace ucx

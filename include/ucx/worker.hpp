@@ -44,7 +44,7 @@ class worker_core;
 /// Drives progress for everything made from it, and serves the regions of the context to peers.
 /// Endpoints and listeners keep what they need of it alive: it may be dropped first. The worker's
 /// thread then stops when the last of them is gone.
-/// Threads: with a progress thread (`polling_thread`, `sleeping_thread`) or `thread_safety::safe`,
+/// Threads: with a progress thread (`polling_thread`, `sleeping_thread`) or `thread_mode::multi`,
 /// any thread may use everything that belongs to the worker. Otherwise one thread at a time may use
 /// the worker and all that was made from it. `post()` and `signal()` are always safe.
 class UCXIO_EXPORT worker {
@@ -97,12 +97,12 @@ class UCXIO_EXPORT worker {
   int event_fd() const noexcept;
   /// Prepares `event_fd()`. Returns false if there is progress to make already: call `progress()`
   /// until it returns false, then `arm()` again. The caller's poll must wake after
-  /// `next_deadline()` at the latest. Without `feature::wakeup` it always returns false, because
+  /// `next_timeout()` at the latest. Without `feature::wakeup` it always returns false, because
   /// there is no descriptor to sleep on.
   bool arm();
   /// Returns how long the caller's event loop may sleep at most: the time to the next heartbeat or
   /// deadline. `nanoseconds::max()` when nothing is outstanding.
-  std::chrono::nanoseconds next_deadline() const;
+  std::chrono::nanoseconds next_timeout() const;
   /// Wakes the threads that sleep on `event_fd()` or inside a blocking call.
   void signal() noexcept;
 
@@ -111,7 +111,7 @@ class UCXIO_EXPORT worker {
   void post(move_only_handler<> function);
 
   /// Calls `function` once, `delay` from now or at `when`, on the thread that drives progress, as a
-  /// handler. A thread has to drive the worker then: `next_deadline()` says when at the latest.
+  /// handler. A thread has to drive the worker then: `next_timeout()` says when at the latest.
   /// Timers are as fine as a millisecond, and never early.
   /// Lifetime: see `scheduled_call`.
   scheduled_call call_after(std::chrono::nanoseconds delay, move_only_handler<> function);

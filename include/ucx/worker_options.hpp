@@ -10,6 +10,7 @@
 #include "ucx/connection_report.hpp"
 #include "ucx/connection_terms.hpp"
 #include "ucx/export.hpp"
+#include "ucx/old_option.hpp"
 #include "ucx/to_string.hpp"
 
 namespace ucx {
@@ -27,20 +28,25 @@ template <>
 UCXIO_EXPORT std::string_view detail::enum_name(progress_mode value) noexcept;
 
 /// The threads that may use a worker without a thread.
-enum class thread_safety {
+enum class thread_mode {
   automatic,  ///< `single`; for a client's worker `safe`.
   single,     ///< One thread at a time.
-  safe,       ///< Any, at any time. A thread that waits drives progress for all.
+  multi,      ///< Any, at any time. A thread that waits drives progress for all.
+#if UCXIO_OLD_NAMES
+  safe [[deprecated("multi")]] = multi,
+#endif
 };
 
 template <>
-UCXIO_EXPORT std::string_view detail::enum_name(thread_safety value) noexcept;
+UCXIO_EXPORT std::string_view detail::enum_name(thread_mode value) noexcept;
 
 /// The options of a worker. Durations are defaults for everything made from it. Zero, or less,
 /// means the value that is written here: every wait has a bound.
 struct worker_options {
   progress_mode progress = progress_mode::automatic;
-  thread_safety threads = thread_safety::automatic;
+  /// For one version: `thread_mode`.
+  detail::old_option<ucx::thread_mode> threads = {};
+  ucx::thread_mode thread_mode = threads.value_or(ucx::thread_mode::automatic);
   /// How long `sleeping_thread` polls after the last activity before it sleeps.
   std::chrono::nanoseconds spin = std::chrono::microseconds(100);
   /// How long connecting may take, with the look-up of a name and the attempts at all addresses.
@@ -75,5 +81,9 @@ struct worker_options {
   detail::old_handler<std::function<void(const connection_end&)>> on_refused = {};
   detail::old_handler<std::function<void(const connection_end&)>> on_closed = {};
 };
+
+#if UCXIO_OLD_NAMES
+using thread_safety [[deprecated("thread_mode")]] = thread_mode;
+#endif
 
 }  // namespace ucx

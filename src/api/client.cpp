@@ -84,7 +84,9 @@ client client::shared(const url& server, std::error_code& ec) {
   return core_access::make_client(detail::heard_client(server).or_end(ec));
 }
 
-void client::linger(std::chrono::nanoseconds longest) { detail::set_linger(longest); }
+void client::set_shared_idle_timeout(std::chrono::nanoseconds timeout) {
+  detail::set_linger(timeout);
+}
 
 client::client(client&& other) noexcept = default;
 client& client::operator=(client&& other) noexcept {
@@ -147,8 +149,8 @@ entry client::commit(remote_region& file, const commit_options& how, const io_op
   return commit_file(core_, file, how, options).or_end(ec);
 }
 
-entry client::measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
-                      const io_options& options, std::error_code& ec) {
+entry client::refresh_size(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
+                           const io_options& options, std::error_code& ec) {
   return ask(core_, &client_core::files, &client_files::measure, file, known, wait, options)
       .or_end(ec);
 }

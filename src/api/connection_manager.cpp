@@ -48,7 +48,7 @@ void connection_manager::add(std::string_view name, peer_address where, std::err
     std::string what = "adding the peer \"";
     what.append(name).append("\"");
     if (outcome == errc::invalid_argument) {
-      what += " (connection_manager_options::failure: undetected is for peers by worker address)";
+      what += " (connection_manager_options::error_handling: none is for peers by worker address)";
     }
     return what;
   });

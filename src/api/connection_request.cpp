@@ -40,9 +40,9 @@ void connection_request::reject() noexcept {
   if (!detail::leave_to_parent(pending_)) pending_.reset();
 }
 
-void connection_request::reject(errc why, std::string_view words) {
+void connection_request::reject(errc why, std::string_view error_message) {
   if (detail::leave_to_parent(pending_)) return;
-  if (const auto taken = std::move(pending_)) taken->refuse(why, words);
+  if (const auto taken = std::move(pending_)) taken->refuse(why, error_message);
 }
 
 std::function<void(std::exception_ptr)> detail::reporter_of(const connection_request& request) {

@@ -39,7 +39,7 @@ std::error_code send_error(const std::shared_ptr<endpoint_core>& over, const sen
     return errc::header_too_long;
   }
   if (!detail::is_on_host(source.header()) || !source.has_a_way()) return errc::invalid_argument;
-  if (source.owned() != nullptr && !*source.owned()) return errc::buffer_gone;
+  if (source.owned() != nullptr && !*source.owned()) return errc::empty_buffer;
   return {};
 }
 
@@ -51,7 +51,7 @@ std::string what_failed(std::error_code ec, const send_source& source) {
   if (ec == errc::feature_disabled) text += " on a context without feature::am";
   if (ec == errc::closed) text += " over a connection that is not open";
   if (ec == errc::invalid_argument) text += " whose header is in a device's memory";
-  if (ec == errc::buffer_gone) text += " of a buffer that was sent before";
+  if (ec == errc::empty_buffer) text += " of a buffer that was sent before";
   return text;
 }
 
@@ -60,7 +60,7 @@ std::string what_failed(std::error_code ec, const send_source& source) {
 std::error_code not_now(endpoint_core& over, const send_source& source,
                         const send_options& options) {
   if (const std::error_code unusable = over.status()) return unusable;
-  const bool may_wait = options.full == when_full::wait;
+  const bool may_wait = options.backpressure == backpressure::wait;
   if (may_wait || !over.messages().outgoing().is_full(source.header().size(), source.length())) {
     return {};
   }
@@ -142,24 +142,24 @@ std::error_code post(const std::shared_ptr<endpoint_core>& over, const send_sour
 
 }  // namespace
 
-request endpoint::start_send(const message_id& to, const payload& what,
+request endpoint::start_send(const message_destination& to, const payload& what,
                              const send_options& options) {
   return start_request(core_, send_source(to, what), options);
 }
 
-void endpoint::send(const message_id& to, const payload& what, const send_options& options,
+void endpoint::send(const message_destination& to, const payload& what, const send_options& options,
                     std::error_code& ec) {
   start_send(to, what, options).wait(ec);
 }
 
-void endpoint::post_send(const message_id& to, const payload& what, std::uint64_t key,
+void endpoint::post_send(const message_destination& to, const payload& what, std::uint64_t key,
                          const send_options& options, std::error_code& ec) {
   const send_source source(to, what);
   const std::error_code outcome = post(core_, source, key, options);
   detail::end_with(outcome, ec, [&] { return what_failed(outcome, source); });
 }
 
-std::size_t endpoint::longest_header() const noexcept {
+std::size_t endpoint::max_header_size() const noexcept {
   return core_ ? core_->worker().sender().longest_header() : 0;
 }
 

@@ -12,7 +12,7 @@
 #include "ucx/memory_kind.hpp"
 #include "ucx/memory_resources.hpp"
 #include "ucx/send_options.hpp"
-#include "ucx/way.hpp"
+#include "ucx/transfer_method.hpp"
 #include "ucx/worker.hpp"
 
 #include <string>
@@ -84,8 +84,8 @@ std::string_view detail::enum_name(creation value) noexcept {
   switch (value) {
     case creation::replace:
       return "replace";
-    case creation::fresh:
-      return "fresh";
+    case creation::exclusive:
+      return "exclusive";
     case creation::append:
       return "append";
     case creation::overwrite:
@@ -117,14 +117,14 @@ std::string_view detail::enum_name(close_mode value) noexcept {
 }
 
 template <>
-std::string_view detail::enum_name(peer_failure value) noexcept {
+std::string_view detail::enum_name(error_handling_mode value) noexcept {
   switch (value) {
-    case peer_failure::automatic:
+    case error_handling_mode::automatic:
       return "automatic";
-    case peer_failure::detected:
-      return "detected";
-    case peer_failure::undetected:
-      return "undetected";
+    case error_handling_mode::peer:
+      return "peer";
+    case error_handling_mode::none:
+      return "none";
   }
   return "unknown";
 }
@@ -154,19 +154,19 @@ std::string_view detail::enum_name(access value) noexcept {
 }
 
 template <>
-std::string_view detail::enum_name(way value) noexcept {
+std::string_view detail::enum_name(transfer_method value) noexcept {
   switch (value) {
-    case way::automatic:
+    case transfer_method::automatic:
       return "automatic";
-    case way::message:
+    case transfer_method::message:
       return "message";
-    case way::rma:
+    case transfer_method::rma:
       return "rma";
-    case way::mapped:
+    case transfer_method::mapped:
       return "mapped";
-    case way::cma:
+    case transfer_method::cma:
       return "cma";
-    case way::cuda_ipc:
+    case transfer_method::cuda_ipc:
       return "cuda_ipc";
   }
   return "unknown";
@@ -312,26 +312,26 @@ std::string_view detail::enum_name(errc value) noexcept {
       return "message_refused";
     case errc::message_withdrawn:
       return "message_withdrawn";
-    case errc::buffer_gone:
-      return "buffer_gone";
+    case errc::empty_buffer:
+      return "empty_buffer";
     case errc::buffer_too_small:
       return "buffer_too_small";
     case errc::bad_pool:
       return "bad_pool";
     case errc::pooled_buffer:
       return "pooled_buffer";
-    case errc::damaged_on_the_way:
-      return "damaged_on_the_way";
+    case errc::checksum_mismatch:
+      return "checksum_mismatch";
     case errc::broken_pipe:
       return "broken_pipe";
-    case errc::too_many_of_store:
-      return "too_many_of_store";
-    case errc::too_many_of_client:
-      return "too_many_of_client";
+    case errc::too_many_store_files:
+      return "too_many_store_files";
+    case errc::too_many_client_files:
+      return "too_many_client_files";
     case errc::too_many_writers:
       return "too_many_writers";
-    case errc::store_gone:
-      return "store_gone";
+    case errc::stale_store:
+      return "stale_store";
     case errc::forked_child:
       return "forked_child";
   }
@@ -374,11 +374,11 @@ std::string_view detail::enum_name(send_memory value) noexcept {
 }
 
 template <>
-std::string_view detail::enum_name(when_full value) noexcept {
+std::string_view detail::enum_name(backpressure value) noexcept {
   switch (value) {
-    case when_full::wait:
+    case backpressure::wait:
       return "wait";
-    case when_full::fail:
+    case backpressure::fail:
       return "fail";
   }
   return "unknown";
@@ -413,14 +413,14 @@ std::string_view detail::enum_name(progress_mode value) noexcept {
 }
 
 template <>
-std::string_view detail::enum_name(thread_safety value) noexcept {
+std::string_view detail::enum_name(thread_mode value) noexcept {
   switch (value) {
-    case thread_safety::automatic:
+    case thread_mode::automatic:
       return "automatic";
-    case thread_safety::single:
+    case thread_mode::single:
       return "single";
-    case thread_safety::safe:
-      return "safe";
+    case thread_mode::multi:
+      return "multi";
   }
   return "unknown";
 }

@@ -19,7 +19,7 @@ using made_core = detail::result<std::unique_ptr<detail::memory_pool_core>>;
 made_core make(const memory_place& place, const memory_pool_options& options) {
   auto source = detail::memory_source::of(place);
   if (!source) return source.why();
-  return std::make_unique<detail::memory_pool_core>(*std::move(source), options.bound);
+  return std::make_unique<detail::memory_pool_core>(*std::move(source), options.max_size);
 }
 
 made_core make(const context& registering, const memory_pool_options& options) {
@@ -31,7 +31,7 @@ made_core make(const context& registering, const memory_pool_options& options) {
         "making a pool of registered memory: its context was made without feature::rma"};
   }
   return std::make_unique<detail::memory_pool_core>(detail::memory_source::registered(context),
-                                                    options.bound);
+                                                    options.max_size);
 }
 
 }  // namespace

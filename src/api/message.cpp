@@ -91,10 +91,10 @@ std::span<const std::byte> message::header() const noexcept {
   return arrived_->header;
 }
 
-bool message::is_here() const noexcept { return arrived_ != nullptr && arrived_->here(); }
+bool message::has_payload() const noexcept { return arrived_ != nullptr && arrived_->here(); }
 
 std::span<const std::byte> message::data() const noexcept {
-  return is_here() ? arrived_->bytes : std::span<const std::byte>();
+  return has_payload() ? arrived_->bytes : std::span<const std::byte>();
 }
 
 request message::start_receive(const receive_target& into, const io_options& options) {

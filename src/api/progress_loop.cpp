@@ -110,13 +110,13 @@ void progress_loop::run(std::stop_token stop, std::error_code& ec) {
   kept->leave();
 }
 
-bool progress_loop::run_once(std::chrono::nanoseconds longest, std::error_code& ec) {
+bool progress_loop::run_once(std::chrono::nanoseconds limit, std::error_code& ec) {
   if (!can_run(state_->check(), ec)) return false;
   const std::shared_ptr<state> kept = state_;
   bool active = kept->progress();
   if (!active && !kept->workers.empty()) {
     detail::ucp_api& api = kept->workers.front()->api();
-    const detail::clock::time_point until = detail::after(api.now(), longest);
+    const detail::clock::time_point until = detail::after(api.now(), limit);
     while (!active && !kept->changed && !kept->gone && api.now() < until) {
       kept->driven->rest(until);
       active = kept->progress();

@@ -59,7 +59,7 @@ bool fits(std::uint64_t address, std::uint64_t size) noexcept {
   return size <= std::numeric_limits<std::uint64_t>::max() - address;
 }
 
-bool read_file(detail::wire_reader& reader, memory_file& into) {
+bool read_file(detail::wire_reader& reader, memfd_handle& into) {
   into.process = reader.take<std::uint64_t>();
   into.descriptor = reader.take<std::uint64_t>();
   into.device = reader.take<std::uint64_t>();
@@ -67,7 +67,7 @@ bool read_file(detail::wire_reader& reader, memory_file& into) {
   return into.process != 0;
 }
 
-bool read_loan(detail::wire_reader& reader, memory_loan& into) {
+bool read_loan(detail::wire_reader& reader, cma_handle& into) {
   into.process = reader.take<std::uint64_t>();
   into.record = reader.take<std::uint64_t>();
   into.token = reader.take<std::uint64_t>();
@@ -76,7 +76,7 @@ bool read_loan(detail::wire_reader& reader, memory_loan& into) {
 }
 
 /// The region has to lie within the allocation, whatever these numbers are.
-bool read_handle(detail::wire_reader& reader, std::uint64_t region_size, memory_handle& into) {
+bool read_handle(detail::wire_reader& reader, std::uint64_t region_size, cuda_ipc_handle& into) {
   const auto bytes = reader.take(into.bytes.size());
   into.size = reader.take<std::uint64_t>();
   into.offset = reader.take<std::uint64_t>();
@@ -99,10 +99,10 @@ bool read_body(std::span<const std::byte> body, remote_descriptor& into) {
   const auto host = reader.take(into.host.size());
   const auto key_length = reader.take<std::uint32_t>();
   const auto key = reader.take(key_length);
-  if ((flags & file_flag) != 0 && !read_file(reader, into.file)) return false;
-  if ((flags & loan_flag) != 0 && !read_loan(reader, into.loan)) return false;
+  if ((flags & file_flag) != 0 && !read_file(reader, into.memfd)) return false;
+  if ((flags & loan_flag) != 0 && !read_loan(reader, into.cma)) return false;
   const bool has_handle = (flags & handle_flag) != 0;
-  if (has_handle && !read_handle(reader, into.size, into.handle)) return false;
+  if (has_handle && !read_handle(reader, into.size, into.cuda_ipc)) return false;
   if (has_handle &&
       ((flags & loan_flag) == 0 || static_cast<memory_kind>(kind) != memory_kind::cuda))
     return false;
@@ -160,9 +160,9 @@ std::vector<std::byte> remote_descriptor::encode() const {
   writer.put(size);
   writer.put(static_cast<std::uint8_t>(granted));
   writer.put(static_cast<std::uint8_t>(kind));
-  const bool has_file = file.process != 0;
-  const bool has_loan = loan.process != 0;
-  const bool has_handle = handle.size != 0;
+  const bool has_file = memfd.process != 0;
+  const bool has_loan = cma.process != 0;
+  const bool has_handle = cuda_ipc.size != 0;
   writer.put(static_cast<std::uint8_t>((shareable ? shareable_flag : 0U) |
                                        (has_file ? file_flag : 0U) | (has_loan ? loan_flag : 0U) |
                                        (has_handle ? handle_flag : 0U)));
@@ -171,20 +171,20 @@ std::vector<std::byte> remote_descriptor::encode() const {
   writer.put(static_cast<std::uint32_t>(remote_key.size()));
   writer.put(remote_key);
   if (has_file) {
-    writer.put(file.process);
-    writer.put(file.descriptor);
-    writer.put(file.device);
-    writer.put(file.inode);
+    writer.put(memfd.process);
+    writer.put(memfd.descriptor);
+    writer.put(memfd.device);
+    writer.put(memfd.inode);
   }
   if (has_loan) {
-    writer.put(loan.process);
-    writer.put(loan.record);
-    writer.put(loan.token);
+    writer.put(cma.process);
+    writer.put(cma.record);
+    writer.put(cma.token);
   }
   if (has_handle) {
-    writer.put(handle.bytes);
-    writer.put(handle.size);
-    writer.put(handle.offset);
+    writer.put(cuda_ipc.bytes);
+    writer.put(cuda_ipc.size);
+    writer.put(cuda_ipc.offset);
   }
   return detail::envelope::end(std::move(writer));
 }

@@ -63,7 +63,7 @@ struct remote_file::state {
   template <class Connect>
   static result<std::shared_ptr<state>> open(Connect connect, std::string_view name,
                                              const remote_file_options& options) {
-    if (options.make && !includes(options.wanted, access::write)) {
+    if (options.create && !includes(options.wanted, access::write)) {
       return failure{errc::invalid_argument, "making a file that is not to be written"};
     }
     return detail::retry_once_on_reset([&] { return open_once(connect(), name, options); });
@@ -91,18 +91,18 @@ struct remote_file::state {
                                                   const remote_file_options& options) {
     if (!through) return through.why();
     const io_options each{options.timeout, options.verify};
-    const create_options made{.mode = options.make.value_or(creation::append),
+    const create_options made{.mode = options.create.value_or(creation::append),
                               .readable = includes(options.wanted, access::read)};
-    auto region = options.make ? (*through)->files().create(name, made, each)
-                               : (*through)->regions().open(name, options.wanted, each);
+    auto region = options.create ? (*through)->files().create(name, made, each)
+                                 : (*through)->regions().open(name, options.wanted, each);
     if (!region) return region.why();
-    const bool grows = region->limit() > region->size();
+    const bool grows = region->max_size() > region->size();
     return std::make_shared<state>(
         state{.through = core_access::make_client(*std::move(through)),
               .region = *std::move(region),
               .each = each,
               .grows = grows,
-              .is_new = options.make && *options.make != creation::append && grows});
+              .is_new = options.create && *options.create != creation::append && grows});
   }
 
   /// Has a file that is open do what is `doing`. By value: a handler may destroy the file
@@ -180,7 +180,7 @@ struct remote_file::state {
   }
 
   result<void> check_room(std::uint64_t offset, std::size_t size) const {
-    const std::uint64_t end = region.limit();
+    const std::uint64_t end = region.max_size();
     const bool granted = includes(region.granted(), access::write);
     if (!granted || (offset <= end && size <= end - offset)) return {};
     return failure{errc::no_space, "writing " + std::to_string(size) + " bytes at offset " +

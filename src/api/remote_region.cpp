@@ -155,7 +155,9 @@ remote_region remote_region::share() const {
 }
 
 std::uint64_t remote_region::size() const noexcept { return core_ ? core_->extent().size() : 0; }
-std::uint64_t remote_region::limit() const noexcept { return core_ ? core_->extent().limit() : 0; }
+std::uint64_t remote_region::max_size() const noexcept {
+  return core_ ? core_->extent().limit() : 0;
+}
 access remote_region::granted() const noexcept {
   return core_ ? core_->descriptor().granted : access::read;
 }
@@ -168,9 +170,13 @@ content_id remote_region::content() const noexcept {
   return core_->extent().content();
 }
 
-bool remote_region::measurable() const noexcept { return core_ && core_->extent().measurable(); }
+bool remote_region::can_refresh_size() const noexcept {
+  return core_ && core_->extent().measurable();
+}
 
-way remote_region::way() const noexcept { return core_ ? core_->path().method() : way::automatic; }
+transfer_method remote_region::transfer_method() const noexcept {
+  return core_ ? core_->path().method() : transfer_method::automatic;
+}
 
 std::span<const std::byte> remote_region::view(std::uint64_t offset, std::size_t length,
                                                std::error_code& ec) const {
@@ -182,7 +188,7 @@ std::span<std::byte> remote_region::writable_view(std::uint64_t offset, std::siz
   return in_place_of(*this, core_, offset, length, access::write, ec);
 }
 
-std::string remote_region::why_not(ucx::way wanted) const {
+std::string remote_region::why_not(ucx::transfer_method wanted) const {
   if (!core_) return "there is no region";
   const std::lock_guard guard(core_->endpoint().worker().lock());
   return core_->why_not(wanted);

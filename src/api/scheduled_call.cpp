@@ -30,14 +30,14 @@ bool scheduled_call::cancel() noexcept {
   return worker && worker->calls().cancel(*kept);
 }
 
-bool scheduled_call::over() const noexcept {
+bool scheduled_call::done() const noexcept {
   return !call_ || call_->is_over() || call_->worker.expired();
 }
 
 bool scheduled_call::wait_for(std::chrono::nanoseconds limit, std::error_code& ec) {
   std::error_code outcome;
   std::shared_ptr<detail::worker_core> worker;
-  if (!over()) {
+  if (!done()) {
     if (detail::is_forked_child()) {
       outcome = errc::forked_child;
     } else {

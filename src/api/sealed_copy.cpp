@@ -1,4 +1,4 @@
-#include "ucx/sealed_copy.hpp"
+#include "ucx/copy_to_memfd.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -89,12 +89,12 @@ result<void> read_all(remote_region& region, std::span<std::byte> into, const io
   return {};
 }
 
-result<file_descriptor> copy(remote_region region, const sealed_copy_options& options) {
+result<file_descriptor> copy(remote_region region, const copy_to_memfd_options& options) {
   const std::string doing = "copying " + region.description() + " into memory";
   const std::uint64_t size = region.size();
-  if (size > options.most || size > PTRDIFF_MAX) {
+  if (size > options.max_size || size > PTRDIFF_MAX) {
     return failure{errc::no_space, doing + ": it has " + std::to_string(size) + " bytes, and " +
-                                       std::to_string(options.most) + " are allowed"};
+                                       std::to_string(options.max_size) + " are allowed"};
   }
   file_descriptor made(::memfd_create("ucxio", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!made) return system_failure(errno, doing);
@@ -112,7 +112,7 @@ result<file_descriptor> copy(remote_region region, const sealed_copy_options& op
   return made;
 }
 
-result<file_descriptor> copy(const url& name, const sealed_copy_options& options) {
+result<file_descriptor> copy(const url& name, const copy_to_memfd_options& options) {
   auto source = detail::open_source(name, {options.timeout});
   if (!source) return source.why();
   return copy(std::move(source->region), options);
@@ -120,13 +120,13 @@ result<file_descriptor> copy(const url& name, const sealed_copy_options& options
 
 }  // namespace
 
-file_descriptor sealed_copy(const url& name, const sealed_copy_options& options,
-                            std::error_code& ec) {
+file_descriptor copy_to_memfd(const url& name, const copy_to_memfd_options& options,
+                              std::error_code& ec) {
   return copy(name, options).or_end(ec);
 }
 
-file_descriptor sealed_copy(const remote_region& region, const sealed_copy_options& options,
-                            std::error_code& ec) {
+file_descriptor copy_to_memfd(const remote_region& region, const copy_to_memfd_options& options,
+                              std::error_code& ec) {
   return copy(region.share(), options).or_end(ec);
 }
 

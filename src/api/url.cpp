@@ -122,7 +122,7 @@ result<url> with_text(const std::string& doing, result<url> made) {
 
 }  // namespace
 
-bool url::is_meant_by(std::string_view text) noexcept {
+bool url::has_url_scheme(std::string_view text) noexcept {
   return has_scheme(text, scheme) || has_scheme(text, file_scheme);
 }
 
@@ -133,9 +133,9 @@ url::url(std::string_view host, std::uint16_t port, std::string_view name, std::
     : url(with_text("making a URL of its parts", detail::url_reader::of_parts(host, port, name))
               .or_end(ec)) {}
 
-url url::of_address_file(std::string_view file, std::string_view name, std::error_code& ec) {
+url url::from_address_file(std::string_view file, std::string_view name, std::error_code& ec) {
   return with_text("making a URL of an address file",
-                   detail::url_reader::of_address_file(file, name))
+                   detail::url_reader::from_address_file(file, name))
       .or_end(ec);
 }
 
@@ -146,7 +146,7 @@ result<url> url_reader::read(std::string_view text) {
   const std::string_view used = by_file ? file_scheme : scheme;
   std::string_view rest = text.substr(std::min(used.size(), text.size()));
   std::string wrong;
-  if (!url::is_meant_by(text)) {
+  if (!url::has_url_scheme(text)) {
     wrong = "it does not begin with \"ucx://\"";
   } else if (rest.starts_with("/") && !rest.starts_with("//")) {
     wrong = "one of the two slashes behind \"" + std::string(used) +
@@ -228,7 +228,7 @@ result<url> url_reader::of_parts(std::string_view host, std::uint16_t port, std:
   return named(std::move(made), name);
 }
 
-result<url> url_reader::of_address_file(std::string_view file, std::string_view name) {
+result<url> url_reader::from_address_file(std::string_view file, std::string_view name) {
   if (file.empty() || file.find('\0') != std::string_view::npos)
     return bad("its path can not be one");
   url made;

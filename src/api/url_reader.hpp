@@ -12,7 +12,7 @@ namespace ucx::detail {
 struct url_reader {
   static result<url> read(std::string_view text);
   static result<url> of_parts(std::string_view host, std::uint16_t port, std::string_view name);
-  static result<url> of_address_file(std::string_view file, std::string_view name);
+  static result<url> from_address_file(std::string_view file, std::string_view name);
   /// Returns `made` with another name.
   static result<url> named(url made, std::string_view name);
 

@@ -14,7 +14,7 @@ version_number version() noexcept {
   return {UCXIO_VERSION_MAJOR, UCXIO_VERSION_MINOR, UCXIO_VERSION_PATCH};
 }
 
-version_number transport_version() noexcept {
+version_number ucx_version() noexcept {
   version_number found;
   detail::real_ucp().get_version(&found.major, &found.minor, &found.patch);
   return found;

@@ -82,7 +82,7 @@ worker_address worker::address(std::error_code& ec) const {
 bool worker::progress() { return core_->progress(); }
 int worker::event_fd() const noexcept { return core_->ucx().event_fd(); }
 bool worker::arm() { return core_->arm(); }
-std::chrono::nanoseconds worker::next_deadline() const { return core_->until_next_deadline(); }
+std::chrono::nanoseconds worker::next_timeout() const { return core_->until_next_deadline(); }
 void worker::signal() noexcept { core_->signal(); }
 void worker::post(move_only_handler<> function) {
   // The function may own this worker, and end it before post() returns.

@@ -9,7 +9,7 @@
 namespace ucx::detail {
 namespace {
 
-/// Jobs of `start_some_time()` wait `longest_delay` at most, and no longer once `most_unhurried`
+/// Jobs of `start_some_time()` wait `max_delay` at most, and no longer once `most_unhurried`
 /// jobs wait.
 constexpr std::chrono::milliseconds longest_delay{20};
 constexpr std::size_t most_unhurried = 64;

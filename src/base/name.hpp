@@ -9,7 +9,7 @@
 namespace ucx::detail {
 
 /// Bytes of a name at most.
-inline constexpr std::size_t longest_name = url::longest_name;
+inline constexpr std::size_t longest_name = url::max_name_size;
 
 /// Returns where `text` stops being UTF-8 (RFC 3629, so without surrogates and overlong forms), or
 /// its size.

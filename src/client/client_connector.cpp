@@ -120,7 +120,7 @@ result<context> client_connector::make_context(const device_limit& limit) const 
 /// Returns how the client's worker is driven.
 worker_options client_connector::driving() const {
   worker_options chosen = options_.worker;
-  if (chosen.threads == thread_safety::automatic) chosen.threads = thread_safety::safe;
+  if (chosen.thread_mode == thread_mode::automatic) chosen.thread_mode = thread_mode::multi;
   return chosen;
 }
 

@@ -23,23 +23,23 @@ constexpr std::size_t most_open = 12;
 
 }  // namespace
 
-std::vector<fetched_name> client_fetches::fetch_each(std::span<const std::string> names,
-                                                     std::size_t most, const io_options& options) {
+std::vector<read_result> client_fetches::read_many(std::span<const std::string> names,
+                                                   std::size_t most, const io_options& options) {
   constexpr std::size_t most_at_once = client_questions::most_at_once;
-  std::vector<fetched_name> all(names.size());
+  std::vector<read_result> all(names.size());
   for (std::size_t i = 0; i < names.size(); i += most_at_once) {
     const std::size_t count = std::min(names.size() - i, most_at_once);
     const auto some = std::span(all).subspan(i, count);
     fetch_some(names.subspan(i, count), most, options, some);
     // A server that does not answer in time is not asked for the rest, which would take as long.
-    const bool answers = std::none_of(some.begin(), some.end(), [](const fetched_name& each) {
+    const bool answers = std::none_of(some.begin(), some.end(), [](const read_result& each) {
       return each.error == errc::timed_out;
     });
     if (answers) continue;
-    for (fetched_name& each : std::span(all).subspan(i + count)) each.error = errc::timed_out;
+    for (read_result& each : std::span(all).subspan(i + count)) each.error = errc::timed_out;
     break;
   }
-  const auto failures = std::count_if(all.begin(), all.end(), [](const fetched_name& each) {
+  const auto failures = std::count_if(all.begin(), all.end(), [](const read_result& each) {
     return static_cast<bool>(each.error);
   });
   questions_.count_failures(static_cast<std::uint64_t>(failures));
@@ -48,7 +48,7 @@ std::vector<fetched_name> client_fetches::fetch_each(std::span<const std::string
 
 /// Opens and reads what does not come with the answers.
 void client_fetches::fetch_some(std::span<const std::string> names, std::size_t most,
-                                const io_options& options, std::span<fetched_name> all) {
+                                const io_options& options, std::span<read_result> all) {
   std::vector<std::size_t> wanted;
   for (std::size_t i = 0; i < names.size(); ++i) {
     known_server::check_name(names[i]).or_tell(all[i].error);
@@ -74,7 +74,7 @@ void client_fetches::fetch_some(std::span<const std::string> names, std::size_t 
 std::vector<std::size_t> client_fetches::fetch_now(const std::vector<std::size_t>& wanted,
                                                    std::span<const std::string> names,
                                                    std::size_t most, clock::time_point deadline,
-                                                   std::span<fetched_name> all,
+                                                   std::span<read_result> all,
                                                    std::vector<std::size_t>& missing) {
   const std::size_t room = questions_.room();
   std::vector<fetch_body> bodies;
@@ -119,9 +119,9 @@ std::vector<std::size_t> client_fetches::fetch_now(const std::vector<std::size_t
 /// Opens and reads those of these numbers.
 void client_fetches::read_each(std::span<const std::size_t> numbers,
                                std::span<const std::string> names, std::size_t most,
-                               const io_options& options, std::span<fetched_name> all) {
+                               const io_options& options, std::span<read_result> all) {
   struct reading {
-    fetched_name* into;
+    read_result* into;
     remote_region from;
     request started;
   };
@@ -131,7 +131,7 @@ void client_fetches::read_each(std::span<const std::size_t> numbers,
       regions_.ask_for(missing, access::read, options);
   std::vector<reading> started;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    fetched_name& made = all[numbers[i]];
+    read_result& made = all[numbers[i]];
     made.error = asked[i].outcome;
     if (made.error) continue;
     auto opened = regions_.region_of(asked[i].answer, missing[i], access::read, {});

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "ucx/bulk_open.hpp"
 #include "ucx/io_options.hpp"
+#include "ucx/many_files.hpp"
 
 namespace ucx::detail {
 
@@ -24,18 +24,18 @@ class client_fetches {
   client_fetches(const client_fetches&) = delete;
   client_fetches& operator=(const client_fetches&) = delete;
 
-  std::vector<fetched_name> fetch_each(std::span<const std::string> names, std::size_t most,
-                                       const io_options& options);
+  std::vector<read_result> read_many(std::span<const std::string> names, std::size_t most,
+                                     const io_options& options);
 
  private:
   void fetch_some(std::span<const std::string> names, std::size_t most, const io_options& options,
-                  std::span<fetched_name> all);
+                  std::span<read_result> all);
   std::vector<std::size_t> fetch_now(const std::vector<std::size_t>& wanted,
                                      std::span<const std::string> names, std::size_t most,
-                                     clock::time_point deadline, std::span<fetched_name> all,
+                                     clock::time_point deadline, std::span<read_result> all,
                                      std::vector<std::size_t>& missing);
   void read_each(std::span<const std::size_t> numbers, std::span<const std::string> names,
-                 std::size_t most, const io_options& options, std::span<fetched_name> all);
+                 std::size_t most, const io_options& options, std::span<read_result> all);
 
   client_questions& questions_;
   client_regions& regions_;

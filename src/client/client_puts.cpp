@@ -31,7 +31,7 @@ constexpr std::chrono::milliseconds longest_pause{50};
 
 }  // namespace
 
-std::vector<std::error_code> client_puts::store_each(std::span<const short_file> files,
+std::vector<std::error_code> client_puts::write_many(std::span<const short_file> files,
                                                      creation how, const io_options& options) {
   std::vector<std::error_code> all;
   all.reserve(files.size());
@@ -123,7 +123,7 @@ std::error_code client_puts::put_some(std::span<const short_file> files, creatio
     length += its;
     if (length > room || bodies.back().files.size() == put_body::most_files) {
       if (bodies.size() == client_questions::most_at_once) break;
-      bodies.push_back({.exclusive = how == creation::fresh});
+      bodies.push_back({.exclusive = how == creation::exclusive});
       length = its;
     }
     bodies.back().files.push_back({each.name, {each.bytes.begin(), each.bytes.end()}});

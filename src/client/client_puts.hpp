@@ -8,9 +8,9 @@
 
 #include "base/clock.hpp"
 #include "client/client_questions.hpp"
-#include "ucx/bulk_open.hpp"
 #include "ucx/create_options.hpp"
 #include "ucx/io_options.hpp"
+#include "ucx/many_files.hpp"
 #include "wire/control_message.hpp"
 
 namespace ucx::detail {
@@ -26,7 +26,7 @@ class client_puts {
   client_puts(const client_puts&) = delete;
   client_puts& operator=(const client_puts&) = delete;
 
-  std::vector<std::error_code> store_each(std::span<const short_file> files, creation how,
+  std::vector<std::error_code> write_many(std::span<const short_file> files, creation how,
                                           const io_options& options);
 
  private:

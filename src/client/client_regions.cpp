@@ -27,10 +27,10 @@ result<remote_region> client_regions::open(std::string_view name, access wanted,
   return region_of(*answer, name, wanted, doing);
 }
 
-std::vector<opened_name> client_regions::open_each(std::span<const std::string> names,
+std::vector<open_result> client_regions::open_many(std::span<const std::string> names,
                                                    access wanted, const io_options& options) {
   constexpr std::size_t most = client_questions::most_at_once;
-  std::vector<opened_name> all;
+  std::vector<open_result> all;
   all.reserve(names.size());
   for (; !names.empty(); names = names.subspan(std::min(names.size(), most))) {
     const auto some = names.first(std::min(names.size(), most));
@@ -38,7 +38,7 @@ std::vector<opened_name> client_regions::open_each(std::span<const std::string> 
     bool answers = true;
     for (std::size_t i = 0; i < some.size(); ++i) {
       answers = answers && asked[i].outcome != errc::timed_out;
-      opened_name& made = all.emplace_back();
+      open_result& made = all.emplace_back();
       made.error = asked[i].outcome;
       if (!made.error) {
         auto opened = region_of(asked[i].answer, some[i], wanted, {});
@@ -95,7 +95,8 @@ result<remote_region> client_regions::region_of(const std::vector<std::byte>& an
     }
   }
   // Only its owner can make something longer.
-  if (!ec && opened->limit > 0 && made.way() != way::message) ec = errc::protocol_error;
+  if (!ec && opened->limit > 0 && made.transfer_method() != transfer_method::message)
+    ec = errc::protocol_error;
   if (ec) {  // the server holds it for us, maybe
     const std::lock_guard guard(questions_.worker().lock());
     questions_.session().release_unwanted(answer);

@@ -14,8 +14,8 @@
 #include "base/result.hpp"
 #include "client/client_questions.hpp"
 #include "ucx/access.hpp"
-#include "ucx/bulk_open.hpp"
 #include "ucx/io_options.hpp"
+#include "ucx/many_files.hpp"
 #include "ucx/remote_region.hpp"
 
 namespace ucx {
@@ -37,7 +37,7 @@ class client_regions {
   client_regions& operator=(const client_regions&) = delete;
 
   result<remote_region> open(std::string_view name, access wanted, const io_options& options);
-  std::vector<opened_name> open_each(std::span<const std::string> names, access wanted,
+  std::vector<open_result> open_many(std::span<const std::string> names, access wanted,
                                      const io_options& options);
 
   /// Asks for all of these at once; `region_of()` takes the answers.

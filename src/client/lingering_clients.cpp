@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <exception>
 #include <string_view>
 #include <system_error>
@@ -11,12 +10,12 @@
 #include "base/blocked_signals.hpp"
 #include "base/deadline.hpp"
 #include "base/forked_child.hpp"
+#include "base/renamed_variable.hpp"
 #include "client/client_core.hpp"
 
 namespace ucx::detail {
 namespace {
 
-constexpr const char* variable = "UCXIO_LINGER";
 constexpr std::chrono::seconds usual{10};
 constexpr std::size_t most = 16;
 
@@ -24,8 +23,8 @@ constexpr std::size_t most = 16;
 constexpr double most_seconds = 1e9;
 
 std::chrono::nanoseconds wanted(std::string& complaint) {
-  const char* const said = std::getenv(variable);
-  const std::string_view text = said == nullptr ? "" : said;
+  const renamed_variable variable("UCXIO_SHARED_IDLE_TIMEOUT", "UCXIO_LINGER");
+  const std::string_view text = variable.value;
   if (text.empty()) return usual;
   double seconds = -1;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), seconds);
@@ -33,7 +32,7 @@ std::chrono::nanoseconds wanted(std::string& complaint) {
     const std::chrono::duration<double> asked(std::min(seconds, most_seconds));
     return std::chrono::duration_cast<std::chrono::nanoseconds>(asked);
   }
-  complaint = std::string(variable) + " is \"" + std::string(text) +
+  complaint = std::string(variable.name) + " is \"" + std::string(text) +
               "\", and may be a number of seconds, such as 10, 0.5 or 0";
   return usual;
 }

@@ -84,7 +84,7 @@ void managed_connection::connect() noexcept {
 std::shared_ptr<connector> managed_connection::start() {
   const connection_manager_options& wanted = manager_->options();
   endpoint_options options;
-  options.failure = wanted.failure;
+  options.error_handling = wanted.error_handling;
   options.local = wanted.local;
   options.terms = wanted.terms;
   worker_core& worker = manager_->worker();
@@ -133,9 +133,9 @@ void managed_connection::ended(endpoint_core& connection, bool) noexcept {
 
 void managed_connection::failed(std::error_code why, std::string words) noexcept {
   peer_.failure = why;
-  peer_.words = std::move(words);
+  peer_.error_message = std::move(words);
   ++peer_.attempts;
-  if (peer_.attempts > manager_->options().reconnect.most_attempts) {
+  if (peer_.attempts > manager_->options().reconnect.max_attempts) {
     return change(connection_state::failed);
   }
   waited_ = manager_->delay(peer_.attempts);
@@ -149,7 +149,7 @@ void managed_connection::answered(bool go_on, std::uint64_t question) noexcept {
   if (go_on) return connect();
   if (!peer_.failure) {
     peer_.failure = errc::canceled;
-    peer_.words = if_there_is_memory("the program did not want the attempt");
+    peer_.error_message = if_there_is_memory("the program did not want the attempt");
   }
   change(connection_state::failed);
 }
@@ -197,7 +197,7 @@ result<std::shared_ptr<connection_manager_core>> connection_manager_core::make(
   if (!worker) return failure{errc::closed, std::move(doing)};
   const reconnect_options& again = options.reconnect;
   const bool sensible = again.first_delay >= again.first_delay.zero() &&
-                        again.longest_delay >= again.first_delay && again.factor >= 1 &&
+                        again.max_delay >= again.first_delay && again.factor >= 1 &&
                         again.factor <= 1e6 && again.jitter >= 0 && again.jitter <= 1;
   if (!sensible) return failure{errc::invalid_argument, std::move(doing)};
   if (options.terms) {
@@ -217,9 +217,9 @@ std::error_code connection_manager_core::add(std::string_view name, peer_address
   const std::lock_guard guard(worker_->lock());
   if (closed_) return errc::closed;
   if (at(name)) return errc::already_exists;
-  if (peers_.size() >= options_.most_peers) return errc::busy;
+  if (peers_.size() >= options_.max_peers) return errc::busy;
   if (name.empty()) return errc::bad_name;
-  if (options_.failure == peer_failure::undetected && destination(where).worker.empty()) {
+  if (options_.error_handling == error_handling_mode::none && destination(where).worker.empty()) {
     return errc::invalid_argument;
   }
   auto made = std::make_shared<managed_connection>(*this, name, std::move(where));
@@ -258,10 +258,10 @@ result<std::shared_ptr<endpoint_core>> connection_manager_core::wait_active(
       ec = errc::closed;
     } else if (peer->peer().state == connection_state::failed) {
       ec = peer->peer().failure;
-      words = peer->peer().words;
+      words = peer->peer().error_message;
     } else {
       found = peer->connection();
-      words = peer->peer().words;
+      words = peer->peer().error_message;
     }
     return ec || found;
   };
@@ -408,7 +408,7 @@ void connection_manager_core::close_in_order(std::optional<std::string_view> nam
 
 clock::duration connection_manager_core::delay(unsigned failed) {
   const reconnect_options& again = options_.reconnect;
-  const double longest = static_cast<double>(again.longest_delay.count());
+  const double longest = static_cast<double>(again.max_delay.count());
   const double grown = static_cast<double>(again.first_delay.count()) *
                        std::pow(again.factor, std::min(failed - 1, 1000U));
   const double share = std::uniform_real_distribution<double>(-again.jitter, again.jitter)(random_);

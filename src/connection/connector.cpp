@@ -78,7 +78,7 @@ class end_of_lookup final : public inbox_task {
 endpoint_options without_handlers(const endpoint_options& options) {
   endpoint_options made;
   made.connect_timeout = options.connect_timeout;
-  made.failure = options.failure;
+  made.error_handling = options.error_handling;
   made.wait = options.wait;
   made.local = options.local;
   made.terms = options.terms;
@@ -129,7 +129,7 @@ result<std::shared_ptr<endpoint_core>> connect_to(const std::shared_ptr<worker_c
     params.local_sockaddr.addrlen = local.native_size();
   }
   // A connection by sockets needs UCX's error handling, which also tells of a refusal.
-  options.failure = peer_failure::detected;
+  options.error_handling = error_handling_mode::peer;
   auto made = endpoint_core::make(*worker, worker, params, role::initiator, std::move(options));
   if (!made) return made;
   (*made)->set_peer(peer);

@@ -62,9 +62,9 @@ std::string said_of(const introduction& theirs, const std::vector<std::string>& 
   return text;
 }
 
-bool is_watched(const worker_core& worker, peer_failure asked) {
-  return asked == peer_failure::automatic ? !worker.context().same_host_only()
-                                          : asked == peer_failure::detected;
+bool is_watched(const worker_core& worker, error_handling_mode asked) {
+  return asked == error_handling_mode::automatic ? !worker.context().same_host_only()
+                                                 : asked == error_handling_mode::peer;
 }
 
 connection_terms terms_of(const worker_core& worker, const endpoint_options& options) {
@@ -79,7 +79,7 @@ endpoint_core::endpoint_core(worker_core& worker, std::shared_ptr<worker_core> k
       keep_alive_(std::move(keep_alive)),
       role_(side),
       number_(worker.connections().next_number()),
-      ucx_(worker, *this, is_watched(worker, options.failure)),
+      ucx_(worker, *this, is_watched(worker, options.error_handling)),
       messages_(worker.connections().make_messages(*this)),
       link_(messages_->link()),
       session_(*this, *messages_, terms_of(worker, options)),
@@ -197,17 +197,17 @@ connection_report endpoint_core::report() const {
       (theirs.features == feature::none ? ~0U : static_cast<unsigned>(theirs.features));
   made.features = static_cast<feature>(common);
   made.transports = ucx_.transports();
-  made.segment = smaller(context.segment_size(), theirs.segment);
-  made.largest_eager = messages_->longest_at_once(detects_failure(), pieces_.write);
-  made.largest_header = smaller(worker_.sender().longest_header(),
-                                frame_sender::header_within(theirs.largest_header));
+  made.segment_size = smaller(context.segment_size(), theirs.segment);
+  made.max_eager_size = messages_->longest_at_once(detects_failure(), pieces_.write);
+  made.max_header_size = smaller(worker_.sender().longest_header(),
+                                 frame_sender::header_within(theirs.largest_header));
   made.zero_copy = any_is_rdma(made.transports);
   if (!includes(made.features, feature::rma)) {
     made.why_not_rma = "one of the contexts was made without feature::rma";
   } else if (!any_has_rma(made.transports) && (detects_failure() || !context.same_host_only())) {
     made.why_not_rma = why_no_rma(made.transports, context.resources());
   }
-  made.rma_is_real = made.why_not_rma.empty();
+  made.native_rma = made.why_not_rma.empty();
   made.watched = detects_failure() || liveness_.watches_process();
   return made;
 }

@@ -30,6 +30,14 @@ Told or_less(All all, Told least) noexcept {
   }
 }
 
+/// Returns a report of what needs no memory.
+connection_report known_of(std::uint64_t number, const socket_address& peer) noexcept {
+  connection_report known;
+  known.id = number;
+  known.peer = peer;
+  return known;
+}
+
 }  // namespace
 
 endpoint_observers::endpoint_observers(endpoint_core& connection, connection_messages& messages,
@@ -134,8 +142,7 @@ void endpoint_observers::tell(event what) {
   const socket_address peer = connection_.peer();
   const std::error_code why = connection_.why_ended();
   if (what == event::established) {
-    const auto report =
-        or_less([this] { return connection_.report(); }, connection_report{number, peer});
+    const auto report = or_less([this] { return connection_.report(); }, known_of(number, peer));
     return call(guard, handlers_.on_established, [&](auto& handler) {
       handler(core_access::make_endpoint(connection_.shared_from_this()), report);
     });

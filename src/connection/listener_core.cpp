@@ -151,11 +151,12 @@ void listener_core::end_overdue(std::vector<std::uint64_t> overdue) {
 void listener_core::lose(const guarded_port& port) {
   if (closed_) return;  // other workers may have ended before this one, and their ports with them
   listener_failure lost{port.address, errc::too_many_files, {}};
-  lost.words = "UCX has closed " + to_string(port.address) +
-               ", for this process had no file descriptor left for who connected there: who is "
-               "connected goes on, others can not connect any more. Start anew with a higher "
-               "limit (ulimit -n)";
-  worker_->context().log().write(log_level::error, lost.words);
+  lost.error_message =
+      "UCX has closed " + to_string(port.address) +
+      ", for this process had no file descriptor left for who connected there: who is "
+      "connected goes on, others can not connect any more. Start anew with a higher "
+      "limit (ulimit -n)";
+  worker_->context().log().write(log_level::error, lost.error_message);
   auto& handler = options_.on_failure;
   if (handler) queue([&handler, lost = std::move(lost)] { handler(lost); });
 }
@@ -283,7 +284,7 @@ void listener_core::on_connection(ucp_conn_request_h request, void* self) {
   // does not own the listener meanwhile: it might never come to make another round.
   auto& listener = *static_cast<listener_core*>(self);
   if (listener.closed_) return listener.reject(request);
-  if (listener.arrived_.size() >= listener.options_.most_waiting) return listener.reject(request);
+  if (listener.arrived_.size() >= listener.options_.backlog) return listener.reject(request);
   if (!listener.socket_->add_known(pending_connection::peer_of(listener.worker_->api(), request))) {
     return listener.reject(request);  // UCX would read an address that is not there
   }
@@ -322,7 +323,7 @@ void listener_core::arrived(ucp_conn_request_h request) {
 /// Decides about the next in line: by itself under the lock, or without it by the user's handler.
 void listener_core::decide() {
   if (options_.on_request) return call();
-  if (options_.awaited) return match();
+  if (options_.manual_accept) return match();
   std::unique_ptr<pending_connection> pending = take();
   if (!pending) return;
   if (const auto other = next_worker()) return hand_over(*other, std::move(pending));
@@ -407,7 +408,7 @@ std::shared_ptr<accept_wait> listener_core::add_wait() {
   auto wait = std::make_shared<accept_wait>();
   const std::lock_guard guard(worker_->lock());
   waits_.push_back(wait);
-  if (closed_ || !options_.awaited || options_.on_request) {
+  if (closed_ || !options_.manual_accept || options_.on_request) {
     waits_.pop_back();
     wait->why = closed_ ? errc::closed : errc::invalid_argument;
     wait->over = true;

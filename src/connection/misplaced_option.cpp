@@ -7,8 +7,9 @@ const char* misplaced_option(const endpoint_options& options, connected_by way) 
     if (options.local.empty()) return nullptr;
     return "endpoint_options::local: connections by worker address come from no socket address";
   }
-  if (options.failure == peer_failure::undetected) {
-    return "endpoint_options::failure: UCX watches each connection over sockets; undetected is for "
+  if (options.error_handling == error_handling_mode::none) {
+    return "endpoint_options::error_handling: UCX watches each connection over sockets; none is "
+           "for "
            "those by worker address";
   }
   if (options.watched_by != nullptr) {

@@ -80,7 +80,7 @@ result<std::shared_ptr<endpoint_core>> pending_connection::make(
   ucp_ep_params_t params = {};
   params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
   params.conn_request = request_;
-  options.failure = peer_failure::detected;
+  options.error_handling = error_handling_mode::peer;
   auto made = endpoint_core::make(worker, std::move(keep_alive), params,
                                   endpoint_core::role::acceptor, std::move(options));
   request_ = nullptr;  // UCX's; what throws has left it alone

@@ -61,7 +61,7 @@ class mapping_end final : public device_copy {
 
 cuda_ipc_mapping::cuda_ipc_mapping(std::shared_ptr<const cuda_context> context,
                                    const remote_descriptor& described) noexcept
-    : context_(std::move(context)), handle_(described.handle), size_(described.size) {}
+    : context_(std::move(context)), handle_(described.cuda_ipc), size_(described.size) {}
 
 std::shared_ptr<cuda_ipc_mapping> cuda_ipc_mapping::make(
     const std::shared_ptr<device_copier>& copier, const remote_descriptor& described) {

@@ -39,7 +39,7 @@ class cuda_ipc_mapping {
   bool holds_region() const noexcept;
 
   const std::shared_ptr<const cuda_context> context_;
-  const memory_handle handle_;
+  const cuda_ipc_handle handle_;
   const std::uint64_t size_;
   std::once_flag asked_;
   cuda::address opened_ = 0;

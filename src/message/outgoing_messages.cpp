@@ -129,9 +129,9 @@ void outgoing_messages::send_queued() noexcept {
   sending_queued_ = false;
   const bool room = queued_.empty() && room_granted_ > 0 && room_ >= room_granted_ / 4;
   if (!room || std::exchange(room_news_, news::nothing) == news::nothing) return;
-  if (const auto handlers = link_.handlers(); handlers && handlers->on_room) {
+  if (const auto handlers = link_.handlers(); handlers && handlers->on_writable) {
     try {
-      endpoint_.worker().queue_handler([handlers] { handlers->on_room(); });
+      endpoint_.worker().queue_handler([handlers] { handlers->on_writable(); });
     } catch (const std::bad_alloc&) {  // the clock tries again: rounds would find work without end
       room_news_ = news::untold;
       endpoint_.worker().tick_soon();

@@ -24,7 +24,7 @@ class worker_core;
 /// granted. They come back when the peer's application has taken the message. A message that finds
 /// no room waits in a queue. Everything happens under the worker's lock.
 ///
-/// States of the notice of room (`message_handlers::on_room`):
+/// States of the notice of room (`message_handlers::on_writable`):
 ///
 ///     from    | to      | when
 ///     nothing | wanted  | a message found no room, and does not wait for it

@@ -42,7 +42,7 @@ void send_operation::begin(std::shared_ptr<endpoint_core> over, const send_sourc
   std::copy(header.begin(), header.end(),
             header_room(header_size_ + cma_offer::size).begin() + parcel::size);
   receive_ = 0;
-  waits_ = options.full == when_full::wait;
+  waits_ = options.backpressure == backpressure::wait;
   wants_answer_ = options.until == send_until::matched && !streams();
   step_ = step::unsaid;
   lent_ = lent::nothing;

@@ -17,7 +17,7 @@ namespace ucx::detail {
 /// Refers to what it is made of.
 class send_source {
  public:
-  send_source(const message_id& to, const payload& what) noexcept
+  send_source(const message_destination& to, const payload& what) noexcept
       : kind_(to.is_active_ ? message_kind::active : message_kind::tagged),
         tag_(to.number_),
         header_(to.header_),

@@ -24,7 +24,7 @@ std::string server_addresses::url(std::string_view name) const {
   if (socket_.empty()) {
     const std::lock_guard guard(mutex_);
     if (files_.empty()) return {};
-    return to_string(ucx::url::of_address_file(files_.front()->path().string(), name));
+    return to_string(ucx::url::from_address_file(files_.front()->path().string(), name));
   }
   std::string host = socket_.host();
   if (socket_.is_wildcard()) {

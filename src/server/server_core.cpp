@@ -40,7 +40,7 @@ void sum_up(staging_statistics& into, const staging_statistics& each) noexcept {
   into.memory += each.memory;
   into.pinned_memory += each.pinned_memory;
   into.direct_bytes += each.direct_bytes;
-  into.not_direct += each.not_direct;
+  into.direct_fallbacks += each.direct_fallbacks;
 }
 
 /// Returns the address to listen on, IPv4 before IPv6, which UCX speaks only where it was told to.
@@ -107,8 +107,8 @@ server_core::server_core(context parent, const server_options& options)
     options_.worker.progress = progress_mode::sleeping_thread;
   }
   // The thread of one worker may hear what concerns connections of another.
-  if (options_.workers > 1 && options_.worker.threads == thread_safety::automatic) {
-    options_.worker.threads = thread_safety::safe;
+  if (options_.workers > 1 && options_.worker.thread_mode == thread_mode::automatic) {
+    options_.worker.thread_mode = thread_mode::multi;
   }
 }
 
@@ -135,10 +135,10 @@ result<std::shared_ptr<server_core>> server_core::make(context parent,
 result<std::shared_ptr<server_core>> server_core::make_at(const socket_address& local,
                                                           context parent,
                                                           const server_options& options) {
-  if (options.workers == 0 || options.workers > server_options::most_workers) {
+  if (options.workers == 0 || options.workers > server_options::max_workers) {
     return failure{errc::invalid_argument, "serving with " + std::to_string(options.workers) +
                                                " workers, which may be 1 to " +
-                                               std::to_string(server_options::most_workers)};
+                                               std::to_string(server_options::max_workers)};
   }
   std::shared_ptr<server_core> made(new server_core(std::move(parent), options));
   try {
@@ -164,7 +164,7 @@ void server_core::open(const socket_address& local) {
       if (to) core_access::core(*to->worker_)->post_work([answer] { answer(); });
     });
     sessions_ = std::make_shared<server_sessions>(core, catalogue_, *watcher_, *hasher_,
-                                                  options_.most_clients, closed_);
+                                                  options_.max_clients, closed_);
     core.set_control_server(sessions_.get());
   }
   open_further();
@@ -403,7 +403,7 @@ void server_core::close() noexcept {
       if (sessions_) sessions_->tell_leaving();
     }
     // After a round of each further worker the farewells are on their way, before connections end.
-    std::array<worker_core*, server_options::most_workers> others = {};
+    std::array<worker_core*, server_options::max_workers> others = {};
     std::transform(further_.begin(), further_.end(), others.begin(),
                    [](ucx::worker& each) { return core_access::core(each).get(); });
     const bool all_have_passed = await_rounds(std::span(others).first(further_.size()));

@@ -36,7 +36,7 @@ class server_core final : public store_host, public std::enable_shared_from_this
  public:
   /// Makes a server on a new context, as the options say.
   static result<std::shared_ptr<server_core>> make(const server_options& options);
-  /// Makes a server on `parent`; nothing but `bind`, `worker` and `most_clients` counts.
+  /// Makes a server on `parent`; nothing but `bind`, `worker` and `max_clients` counts.
   static result<std::shared_ptr<server_core>> make(context parent, const server_options& options);
   ~server_core();
   server_core(const server_core&) = delete;

@@ -128,8 +128,8 @@ void session_files::open(const control_header& asked, const open_body& body) {
   const catalogue::stored_name found = catalogue_.find_stored(body.name);
   if (!found.store) return refuse_(asked, control_type::opened, errc::no_such_name);
   // A client that does not know how to release files has them open until it leaves.
-  if (open_.size() + opening_ >= found.store->options().most_open_files_of_one_client) {
-    return refuse_(asked, control_type::opened, errc::too_many_of_client);
+  if (open_.size() + opening_ >= found.store->options().max_open_files_per_client) {
+    return refuse_(asked, control_type::opened, errc::too_many_client_files);
   }
   if (!begin(asked, control_type::opened)) return;
   ++opening_;
@@ -142,8 +142,8 @@ void session_files::create(const control_header& asked, const create_body& body)
   if (!includes(body.wanted, access::write)) {
     return refuse_(asked, control_type::opened, errc::invalid_argument);
   }
-  if (open_.size() + opening_ >= found.store->options().most_open_files_of_one_client) {
-    return refuse_(asked, control_type::opened, errc::too_many_of_client);
+  if (open_.size() + opening_ >= found.store->options().max_open_files_per_client) {
+    return refuse_(asked, control_type::opened, errc::too_many_client_files);
   }
   if (!begin(asked, control_type::opened)) return;
   ++opening_;

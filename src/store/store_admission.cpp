@@ -24,13 +24,13 @@ store_options store_admission::decided(store_options options) noexcept {
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0) files.rlim_cur = 0;
   constexpr ::rlim_t least = 64;
   constexpr ::rlim_t most = 65536;
-  constexpr std::size_t most_writers =
+  constexpr std::size_t max_writers =
       2048;  // each takes memory, however many descriptors there are
   const ::rlim_t half = std::clamp(files.rlim_cur / 2, least, most);
-  if (options.most_open_files == 0) options.most_open_files = static_cast<std::size_t>(half);
-  const std::size_t share = std::max<std::size_t>(options.most_open_files / 2, 1);
-  if (options.most_open_files_of_one_client == 0) options.most_open_files_of_one_client = share;
-  if (options.most_writers == 0) options.most_writers = std::min(share, most_writers);
+  if (options.max_open_files == 0) options.max_open_files = static_cast<std::size_t>(half);
+  const std::size_t share = std::max<std::size_t>(options.max_open_files / 2, 1);
+  if (options.max_open_files_per_client == 0) options.max_open_files_per_client = share;
+  if (options.max_writers == 0) options.max_writers = std::min(share, max_writers);
   return options;
 }
 
@@ -38,10 +38,10 @@ std::error_code store_admission::admit(const store_place& place) {
   if (!store_.is_open()) return errc::no_such_name;
   const store_options& options = store_.options();
   const std::size_t open = shares_descriptors_ ? open_of_all_->load() : open_;
-  if (open >= options.most_open_files) return errc::too_many_of_store;
+  if (open >= options.max_open_files) return errc::too_many_store_files;
   if (place.is_written) {
     if (!options.writable) return errc::permission_denied;
-    if (writers_ >= options.most_writers) return errc::too_many_writers;
+    if (writers_ >= options.max_writers) return errc::too_many_writers;
   }
   if (!store_.names().is_path(place.path)) {
     return place.is_written ? errc::bad_name : errc::no_such_name;
@@ -81,7 +81,7 @@ std::size_t store_admission::window() const noexcept {
 
 std::uint64_t store_admission::largest_file() const noexcept {
   constexpr auto longest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  return std::min(store_.options().largest_file, longest);
+  return std::min(store_.options().max_file_size, longest);
 }
 
 }  // namespace ucx::detail

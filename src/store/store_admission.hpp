@@ -36,7 +36,7 @@ class store_admission {
   ~store_admission() { *open_of_all_ -= open_; }
 
   /// Notes that a file is about to be opened; `forget` takes it back. Errors: no_such_name;
-  /// too_many_of_store, too_many_writers; permission_denied (to write a store that is not
+  /// too_many_store_files, too_many_writers; permission_denied (to write a store that is not
   /// writable); bad_name; busy (it is being written already).
   std::error_code admit(const store_place& place);
   void forget(const store_place& place) noexcept;

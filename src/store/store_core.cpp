@@ -23,7 +23,7 @@ store_core::store_core(const std::shared_ptr<store_host>& server,
       options_(store_admission::decided(options)),
       quota_(std::make_shared<store_quota>(options.quota, used)),
       disk_(*this, server),
-      admission_(*this, server->open_files_of_stores(), options.most_open_files == 0) {
+      admission_(*this, server->open_files_of_stores(), options.max_open_files == 0) {
   described_.name = options.prefix;
   described_.type = entry_type::directory;
   described_.granted = options.writable ? access::read_write : access::read;

@@ -253,7 +253,7 @@ owned_descriptor store_directory::open_beneath(const std::string& path, int flag
 /// is.
 std::error_code store_directory::lookup_error(int number) const noexcept {
   const std::error_code ec = store_error(number);
-  return ec == errc::no_such_name && is_gone() ? make_error_code(errc::store_gone) : ec;
+  return ec == errc::no_such_name && is_gone() ? make_error_code(errc::stale_store) : ec;
 }
 
 result<opened_file> store_directory::open_file(const std::string& path, bool writable) const {
@@ -293,12 +293,12 @@ result<file_facts> store_directory::stat(const std::string& path) const {
   const owned_descriptor opened = open_beneath(path, to_look_at);
   if (!opened || look_at(opened.get(), about) != 0) return failure{lookup_error(errno)};
   // The system describes also what it has removed.
-  if (path.empty() && (about.st_nlink == 0 || is_gone())) return failure{errc::store_gone};
+  if (path.empty() && (about.st_nlink == 0 || is_gone())) return failure{errc::stale_store};
   return facts_from(about);
 }
 
 result<spooled_file> store_directory::create_unnamed() const {
-  if (is_gone()) return failure{errc::store_gone};
+  if (is_gone()) return failure{errc::stale_store};
   static std::atomic<std::uint64_t> last{0};
   constexpr int mode = 0666;  // as every program's, less the umask
   spooled_file made;
@@ -344,7 +344,7 @@ std::error_code store_directory::check_replaced(const std::string& path,
 result<replaced_file> store_directory::give_name(const std::string& spooled,
                                                  const std::string& path, bool exclusive,
                                                  last_parent* last) const {
-  if (is_gone()) return failure{errc::store_gone};
+  if (is_gone()) return failure{errc::stale_store};
   last_parent mine;
   last_parent& to = last != nullptr ? *last : mine;
   const std::string directory(split(path).directory);
@@ -388,7 +388,7 @@ std::error_code store_directory::sync_name(std::string_view path) const {
 }
 
 result<opened_file> store_directory::open_or_create(const std::string& path) const {
-  if (is_gone()) return failure{errc::store_gone};
+  if (is_gone()) return failure{errc::stale_store};
   constexpr int most_attempts = 8;  // somebody makes it and takes it away all the time
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
     result<opened_file> opened = open_file(path, true);
@@ -426,7 +426,7 @@ result<file_facts> store_directory::remove(const std::string& path) const {
 
 result<file_facts> store_directory::rename(const std::string& from, const std::string& to,
                                            bool exclusive) const {
-  if (is_gone()) return failure{errc::store_gone};
+  if (is_gone()) return failure{errc::stale_store};
   // A store moves only entries that it serves.
   if (const result<file_facts> served = stat(from); !served) return served.why();
   const owned_descriptor old_parent = open_parent(from);

@@ -58,7 +58,7 @@ class store_directory {
   store_directory& operator=(const store_directory&) = delete;
 
   /// Opens a regular file. Errors: no_such_name (a symbolic link on the way, too), not_supported
-  /// (a directory, or something else), permission_denied, too_many_files, io_error, store_gone.
+  /// (a directory, or something else), permission_denied, too_many_files, io_error, stale_store.
   result<opened_file> open_file(const std::string& path, bool writable) const;
   /// As open_file for reading, where the kernel knows the file already and the file system is one
   /// of this machine's disks: then nothing waits. Nothing where that is not so, or on any error.

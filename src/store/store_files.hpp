@@ -30,7 +30,7 @@ class store_files {
   store_files(const store_files&) = delete;
   store_files& operator=(const store_files&) = delete;
 
-  /// Opens a file as it is. Errors: as store_directory's; too_many_of_store, too_many_writers;
+  /// Opens a file as it is. Errors: as store_directory's; too_many_store_files, too_many_writers;
   /// permission_denied (to write a store that is not writable); busy (it is being written already,
   /// or too much is asked).
   void open(const std::string& path, access wanted, opened answer);

@@ -27,7 +27,7 @@ result<store_listing::page> store_listing::list_files(std::string_view after, st
   };
   const std::error_code ec = walk_tree(top.get(), after, known_, take);
   if (ec) return failure{ec};
-  if (made.items.empty() && directory_.is_gone()) return failure{errc::store_gone};
+  if (made.items.empty() && directory_.is_gone()) return failure{errc::stale_store};
   return made;
 }
 
@@ -59,7 +59,7 @@ result<store_listing::page> store_listing::list_directory(const std::string& dir
   };
   ec = walk_directory(top.get(), after, known_, take);
   if (ec) return failure{ec};
-  if (made.items.empty() && directory_.is_gone()) return failure{errc::store_gone};
+  if (made.items.empty() && directory_.is_gone()) return failure{errc::stale_store};
   return made;
 }
 

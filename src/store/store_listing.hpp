@@ -34,7 +34,8 @@ class store_listing {
     std::uint64_t unserved = 0;  ///< Names in a directory, on its first page alone.
   };
   /// Lists regular files, in order of the bytes of their paths, behind `after`; `most` at most.
-  /// Paths of more than `longest` bytes are left out. Errors: io_error, too_many_files, store_gone.
+  /// Paths of more than `longest` bytes are left out. Errors: io_error, too_many_files,
+  /// stale_store.
   result<page> list_files(std::string_view after, std::size_t most,
                           std::size_t longest = longest_name) const;
   /// Lists files and directories that lie directly in `directory`, behind the name `after`, and

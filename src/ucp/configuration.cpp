@@ -61,7 +61,7 @@ class builder {
 };
 
 result<void> builder::take(const context_options& options) {
-  environment_wins_ = options.wins == precedence::environment;
+  environment_wins_ = options.configuration_precedence == precedence::environment;
   if (auto taken = take_names(options); !taken) return taken;
   if (options.configuration.empty()) return {};
   for (const listed_key& each : list_configuration(api_, config_, true)) {

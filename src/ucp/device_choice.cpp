@@ -35,7 +35,8 @@ device_choice::device_choice(ucp_api& api, const context_options& options,
     : api_(api), options_(options), source_(who_names_devices()) {
   if (source_ != source::nobody && source_ != source::environment) return;
   // A limit comes before what the environment says, unless the environment is to win.
-  if (source_ == source::environment && options.wins == precedence::environment) return;
+  if (source_ == source::environment && options.configuration_precedence == precedence::environment)
+    return;
   why_limited_ = limit.why;
   if (limit.devices.empty()) return;
   if (source_ == source::environment) inherited_ = named_devices();
@@ -50,7 +51,8 @@ device_choice::device_choice(ucp_api& api, const context_options& options,
 
 device_choice::source device_choice::who_names_devices() const {
   const bool inherits = std::getenv("UCX_NET_DEVICES") != nullptr;
-  if (inherits && options_.wins == precedence::environment) return source::environment;
+  if (inherits && options_.configuration_precedence == precedence::environment)
+    return source::environment;
   if (!options_.devices.empty()) return source::options;
   if (options_.configuration.count("NET_DEVICES") != 0) return source::configuration;
   return inherits ? source::environment : source::nobody;
@@ -181,7 +183,9 @@ void device_choice::look_at_transports(const std::vector<std::string>& resources
   for (const withheld_transport& each : withheld) {
     unused_.push_back({"transport " + each.name + ": " + each.why, each.expected});
   }
-  if (options_.wins == precedence::environment && std::getenv("UCX_TLS") != nullptr) return;
+  if (options_.configuration_precedence == precedence::environment &&
+      std::getenv("UCX_TLS") != nullptr)
+    return;
   for (const std::string& name : options_.transports) {
     const bool found = std::any_of(resources.begin(), resources.end(), [&](const auto& each) {
       return stands_for(name, transport_of(each));
@@ -224,7 +228,7 @@ std::string device_choice::present() const {
   context_options all = options_;
   all.devices.clear();
   all.configuration["NET_DEVICES"] = "all";
-  all.wins = precedence::options;
+  all.configuration_precedence = precedence::options;
   const auto config = configuration::make(api_, all);
   if (!config) return {};
   ucp_params_t params = {};

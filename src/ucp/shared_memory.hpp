@@ -48,7 +48,7 @@ class shared_memory {
   ~shared_memory();
 
   std::byte* data() const noexcept { return data_; }
-  memory_file location() const noexcept { return location_; }
+  memfd_handle location() const noexcept { return location_; }
 
  private:
   shared_memory(int file, std::uint64_t size) noexcept : file_(file), size_(size) {}
@@ -60,7 +60,7 @@ class shared_memory {
   int file_;
   std::uint64_t size_;
   std::byte* data_ = nullptr;
-  memory_file location_;
+  memfd_handle location_;
 };
 
 }  // namespace ucx::detail

@@ -35,7 +35,8 @@ std::uint64_t ucp_features(feature set) noexcept {
 bool asks_for_ipv6(const context_options& options) {
   const char* variable = std::getenv("UCX_TCP_AF_PRIO");
   const bool inherits = variable != nullptr && std::string_view(variable).starts_with("inet6");
-  if (variable != nullptr && options.wins == precedence::environment) return inherits;
+  if (variable != nullptr && options.configuration_precedence == precedence::environment)
+    return inherits;
   for (const char* key : {"TCP_AF_PRIO", "AF_PRIO"}) {
     const auto set = options.configuration.find(key);
     if (set != options.configuration.end()) return set->second.starts_with("inet6");
@@ -96,7 +97,8 @@ result<std::shared_ptr<context_core>> context_core::make(ucp_api& api,
     return why;
   }
   made->resources_ = resources_of(api, made->handle_);
-  if (options.wins == precedence::environment && std::getenv("UCX_TLS") != nullptr) {
+  if (options.configuration_precedence == precedence::environment &&
+      std::getenv("UCX_TLS") != nullptr) {
     made->same_host_only_ = made->resources_are_of_one_host();
   }
   if (const auto checked = chosen.check(made->resources_, config->withheld()); !checked)
@@ -131,7 +133,7 @@ result<std::shared_ptr<context_core>> context_core::adopt(ucp_api& api, ucp_cont
   if (!told) return failure{told.why().code, adopting};
   made->single_threaded_ = told->thread_mode == "single";
   made->speaks_ipv6_ = asks_for_ipv6(alike);
-  made->take_segment(options.segment);
+  made->take_segment(options.segment_size);
   made->resources_ = resources_of(api, handle);
   made->same_host_only_ = made->resources_are_of_one_host();
   made->owned_ = options.owner == ownership::take;

@@ -66,7 +66,7 @@ struct core_access {
   static context make_context(std::shared_ptr<context_core> core) noexcept {
     return context(std::move(core));
   }
-  /// Makes a server on `parent`; of the options `bind`, `worker` and `most_clients` count.
+  /// Makes a server on `parent`; of the options `bind`, `worker` and `max_clients` count.
   static server make_server(context parent, const server_options& options, std::error_code& ec);
   /// Makes clients on `parent`; of the options `worker` counts.
   static client make_client(context parent, const socket_address& server,

@@ -48,7 +48,7 @@ result<void> ucx_worker::look_at(bool threads) {
                      "asking for a worker's event descriptor (UCX: " + words(status) + ")"};
     }
   }
-  if (has_messages) largest_header_ = told->largest_header;
+  if (has_messages) largest_header_ = told->max_header_size;
   return {};
 }
 
@@ -63,7 +63,7 @@ result<worker_attributes> ucx_worker::attributes() const {
   worker_attributes made;
   made.name = asked.name;
   made.thread_mode = thread_mode_name(asked.thread_mode);
-  if (context_.has(feature::am)) made.largest_header = asked.max_am_header;
+  if (context_.has(feature::am)) made.max_header_size = asked.max_am_header;
   return made;
 }
 

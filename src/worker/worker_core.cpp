@@ -36,7 +36,7 @@ std::shared_ptr<worker_core> share_of(worker_core& worker) noexcept {
 worker_options with_defaults(worker_options options) noexcept {
   const worker_options usual;
   if (options.progress == progress_mode::automatic) options.progress = progress_mode::caller;
-  if (options.threads == thread_safety::automatic) options.threads = thread_safety::single;
+  if (options.thread_mode == thread_mode::automatic) options.thread_mode = thread_mode::single;
   set_default(options.spin, usual.spin);
   set_default(options.connect_timeout, usual.connect_timeout);
   set_default(options.operation_timeout, usual.operation_timeout);
@@ -52,7 +52,7 @@ worker_options with_defaults(worker_options options) noexcept {
 bool has_visitors_only(const worker_options& options) noexcept {
   const bool has_thread = options.progress == progress_mode::polling_thread ||
                           options.progress == progress_mode::sleeping_thread;
-  return !has_thread && options.threads == thread_safety::single;
+  return !has_thread && options.thread_mode == thread_mode::single;
 }
 
 }  // namespace

@@ -144,7 +144,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   bool driven_elsewhere() const noexcept;
 
   /// Returns whether several threads may use it at a time.
-  bool is_shared() const noexcept { return options_.threads == thread_safety::safe; }
+  bool is_shared() const noexcept { return options_.thread_mode == thread_mode::multi; }
   /// Returns whether it is shared, or has a thread.
   bool has_several_threads() const noexcept { return thread_ != nullptr || is_shared(); }
 

@@ -79,7 +79,7 @@ std::FILE* opened_by(const char* mode, const stream_options& options, std::error
 
 std::FILE* open_file(const std::string& name, const char* mode, const stream_options& options,
                      std::error_code& ec) {
-  if (!url::is_meant_by(name)) {
+  if (!url::has_url_scheme(name)) {
     std::FILE* const local = std::fopen(name.c_str(), mode);
     ec = local != nullptr ? std::error_code() : std::error_code(errno, std::generic_category());
     return local;

@@ -21,7 +21,7 @@ using std::ios_base;
 /// Returns how a file of a store is made for `mode`; nothing where it has to exist.
 std::optional<creation> creation_for(ios_base::openmode mode) noexcept {
   if ((mode & ios_base::app) != 0) return creation::append;
-  if ((mode & noreplace) != 0) return creation::fresh;
+  if ((mode & noreplace) != 0) return creation::exclusive;
   if ((mode & ios_base::trunc) != 0) return creation::replace;
   if ((mode & directions) == ios_base::out) return creation::overwrite;
   return std::nullopt;
@@ -66,12 +66,12 @@ std::unique_ptr<byte_source> open_once(client&& through, std::string_view name,
 std::unique_ptr<byte_source> over_lanes(std::unique_ptr<byte_source> opened, const client& through,
                                         std::string_view name, access wanted,
                                         const stream_options& options, const io_options& each) {
-  const bool follows = options.follow > options.follow.zero();
+  const bool follows = options.follow_timeout > options.follow_timeout.zero();
   const bool writes = includes(wanted, access::write);
-  if (options.lanes < 2 || follows || writes || opened->in_place()) return opened;
+  if (options.connections < 2 || follows || writes || opened->in_place()) return opened;
   std::vector<std::unique_ptr<byte_source>> lanes;
   try {
-    while (lanes.size() < options.lanes) {
+    while (lanes.size() < options.connections) {
       auto lane = open_existing(further_client(through, lanes.size() + 1), name, wanted, each);
       if (lane->content() != opened->content() || lane->size() != opened->size()) break;
       lanes.push_back(std::move(lane));
@@ -89,7 +89,7 @@ reopening_source::use use_of(const byte_source& opened, ios_base::openmode mode,
   if (opened.is_unnamed()) return use::makes_new;
   if ((mode & ios_base::app) != 0) return use::appends;
   if ((mode & ios_base::out) != 0) return use::edits;
-  return options.follow > options.follow.zero() ? use::follows : use::reads;
+  return options.follow_timeout > options.follow_timeout.zero() ? use::follows : use::reads;
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ std::unique_ptr<byte_source> open_published(const std::function<client()>& conne
   const client through = connect();
   std::unique_ptr<byte_source> opened = over_lanes(open_once(through.share(), name, mode, each),
                                                    through, name, access_of(mode), options, each);
-  if (options.reconnect <= options.reconnect.zero()) return opened;
+  if (options.reconnect_timeout <= options.reconnect_timeout.zero()) return opened;
   const reopening_source::use how = use_of(*opened, mode, options);
   // A file that `app` made, or found, is there by now. If it is not any more, it is not made anew.
   auto again = [connect, kept = std::string(name), wanted = access_of(mode), options, each] {
@@ -110,7 +110,7 @@ std::unique_ptr<byte_source> open_published(const std::function<client()>& conne
                       options, each);
   };
   return std::make_unique<reopening_source>(std::move(opened), std::string(name), how,
-                                            std::move(again), options.reconnect);
+                                            std::move(again), options.reconnect_timeout);
 }
 
 }  // namespace ucx::detail

@@ -70,7 +70,8 @@ class read_ahead {
 
   static constexpr std::size_t growth = 4;
   /// After `few` reads that follow no other and are not near each other, a read asks for no more
-  /// than it wants. A read that was near the one before puts that off for `patience` further ones.
+  /// than it wants. A read that was near the one before puts that off for `slow_reader_timeout`
+  /// further ones.
   static constexpr int few = 3;
   static constexpr int patience = 64;
 

@@ -1,6 +1,6 @@
 #include "engine/region_source.hpp"
 
-#include "ucx/way.hpp"
+#include "ucx/transfer_method.hpp"
 
 namespace ucx::detail {
 
@@ -15,7 +15,7 @@ request region_source::start_write_at(std::uint64_t offset, std::span<const std:
 request region_source::start_flush() { return region_.start_flush(each_); }
 
 bool region_source::in_place() const noexcept {
-  return region_.way() == way::mapped && !each_.verify;
+  return region_.transfer_method() == transfer_method::mapped && !each_.verify;
 }
 
 std::span<const std::byte> region_source::view(std::uint64_t offset, std::size_t length) const {
@@ -23,8 +23,8 @@ std::span<const std::byte> region_source::view(std::uint64_t offset, std::size_t
 }
 
 bool region_source::abandons_reads_at_once() const noexcept {
-  const way by = region_.way();
-  return each_.verify || (by != way::rma && by != way::cuda_ipc);
+  const transfer_method by = region_.transfer_method();
+  return each_.verify || (by != transfer_method::rma && by != transfer_method::cuda_ipc);
 }
 
 std::optional<std::uint64_t> region_source::first_unconfirmed() const {

@@ -31,17 +31,17 @@ class region_source final : public byte_source {
       : client_(std::move(through)),
         region_(std::move(region)),
         each_(each),
-        commits_(region_.limit() > region_.size()),
+        commits_(region_.max_size() > region_.size()),
         unnamed_(unnamed && commits_) {}
 
   std::uint64_t size() const noexcept override { return region_.size(); }
-  std::uint64_t limit() const noexcept override { return region_.limit(); }
+  std::uint64_t limit() const noexcept override { return region_.max_size(); }
   void commit() override {
     if (commits_) client_->commit(region_, {.close = true}, each_);
   }
-  bool can_be_measured() const noexcept override { return client_ && region_.measurable(); }
+  bool can_be_measured() const noexcept override { return client_ && region_.can_refresh_size(); }
   std::uint64_t measure(std::uint64_t known, std::chrono::nanoseconds wait) override {
-    return client_->measure(region_, known, wait, each_).size;
+    return client_->refresh_size(region_, known, wait, each_).size;
   }
   content_id content() const noexcept override { return region_.content(); }
   bool is_unnamed() const noexcept override { return unnamed_; }

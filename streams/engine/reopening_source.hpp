@@ -58,7 +58,7 @@ class reopening_source final : public byte_source {
   content_id content() const noexcept override { return now_->content(); }
 
   bool recovers() const noexcept override { return true; }
-  /// Tries as long as `patience` says, once at least, with rests in between.
+  /// Tries as long as `slow_reader_timeout` says, once at least, with rests in between.
   /// Errors: content_changed; connection_reset (a file that has no name yet); what opening failed
   /// with last, at once where that can not pass.
   bool recover() override;

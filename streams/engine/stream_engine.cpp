@@ -29,17 +29,17 @@ io_options copying(const stream_options& options) {
 }  // namespace
 
 std::string stream_engine::why_not(const stream_options& options) {
-  if (options.lanes == 0 || options.lanes > stream_options::most_lanes) {
-    return std::to_string(options.lanes) + " lanes, which may be 1 to " +
-           std::to_string(stream_options::most_lanes);
+  if (options.connections == 0 || options.connections > stream_options::max_connections) {
+    return std::to_string(options.connections) + " connections, which may be 1 to " +
+           std::to_string(stream_options::max_connections);
   }
-  if (options.window >= stream_options::least_window &&
-      options.window <= stream_options::most_window) {
+  if (options.window >= stream_options::min_window &&
+      options.window <= stream_options::max_window) {
     return {};
   }
   return "a window of " + std::to_string(options.window) + " bytes, which may be " +
-         std::to_string(stream_options::least_window) + " to " +
-         std::to_string(stream_options::most_window);
+         std::to_string(stream_options::min_window) + " to " +
+         std::to_string(stream_options::max_window);
 }
 
 stream_engine::stream_engine(std::unique_ptr<byte_source> source, std::ios_base::openmode mode,
@@ -49,9 +49,9 @@ stream_engine::stream_engine(std::unique_ptr<byte_source> source, std::ios_base:
       in_flight_(options.window),
       pool_(block_size(source_, options),
             flow_window::short_piece(options.window, block_size(source_, options)), in_flight_),
-      writing_(source_, pool_, in_flight_, usable(options.depth), copying(options)),
-      reading_(source_, writing_, pool_, in_flight_, usable(options.depth), options.follow,
-               copying(options)),
+      writing_(source_, pool_, in_flight_, usable(options.queue_depth), copying(options)),
+      reading_(source_, writing_, pool_, in_flight_, usable(options.queue_depth),
+               options.follow_timeout, copying(options)),
       exceptions_(std::uncaught_exceptions()) {
   // A file that is only appended to begins at its end; one that is read, too, at its beginning.
   const bool only_appends =
@@ -63,13 +63,13 @@ stream_statistics stream_engine::statistics() const noexcept {
   stream_statistics told;
   told.in_flight = in_flight_.used();
   told.memory = pool_.allocated();
-  told.bound = in_flight_.bound();
+  told.window = in_flight_.bound();
   told.read_window = reading_.flow().size();
   told.write_window = writing_.flow().size();
   const flow_window& measured = reading_.flow().measured() ? reading_.flow() : writing_.flow();
   told.round_trip = measured.round_trip();
   told.bytes_per_second = static_cast<std::uint64_t>(measured.bytes_per_second());
-  if (is_open()) told.lanes = source_.bytes().lanes();
+  if (is_open()) told.connections = source_.bytes().lanes();
   return told;
 }
 

@@ -136,7 +136,7 @@ void filebuf::fail_by_errno() {
 filebuf* filebuf::open_named(const char* name, ios_base::openmode mode,
                              const stream_options& options) {
   if (name == nullptr) return open_path("", mode);  // fails, as it does with std::filebuf on Linux
-  if (!url::is_meant_by(name)) return open_path(name, mode);
+  if (!url::has_url_scheme(name)) return open_path(name, mode);
   return open_published(name, mode, options, [name, mode, &options] {
     const url address(name);
     if (address.name().empty()) {

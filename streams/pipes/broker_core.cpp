@@ -45,7 +45,7 @@ void broker_core::asked(message question) noexcept {
   }
   if (peer->status()) return;
   if (question.length() > pipe_question::longest) return refuse(*peer, errc::protocol_error);
-  if (question.is_here()) return hear(std::move(*peer), question.data());
+  if (question.has_payload()) return hear(std::move(*peer), question.data());
   fetch(std::move(*peer), std::move(question));
 }
 
@@ -155,7 +155,7 @@ void broker_core::introduce(party& listens, party& connects) {
 void broker_core::answer(endpoint& to, const pipe_answer& said) {
   std::error_code gone;  // who has gone needs no answer; who leaves no room for it gets none
   to.post_send(pipe_answer_tag, encode(said), 0,
-               {.memory = send_memory::copied, .full = when_full::fail}, gone);
+               {.memory = send_memory::copied, .backpressure = backpressure::fail}, gone);
 }
 
 /// In the version that every end can read. An end that is not told for want of memory gives up by

@@ -16,7 +16,7 @@ namespace {
 /// Ends with its broker; the server's worker may be gone by then.
 std::shared_ptr<detail::broker_core> open(server& by, const pipe_broker_options& options,
                                           std::error_code& ec) {
-  const auto core = std::make_shared<detail::broker_core>(options.most_waiting);
+  const auto core = std::make_shared<detail::broker_core>(options.max_waiting);
   std::vector<worker*> heard;
   heard.reserve(by.workers());
   const auto hear_no_more = [](const std::vector<worker*>& all) {

@@ -47,7 +47,7 @@ struct pipe_door::knocks {
 pipe_door::pipe_door(worker& driven, const socket_address& place) : driven_(driven) {
   if (!place.empty()) {
     listener_options awaited;
-    awaited.awaited = true;
+    awaited.manual_accept = true;
     listening_.emplace(driven, place, std::move(awaited));
     return;
   }

@@ -20,7 +20,7 @@ namespace ucx::detail {
 class pipe_door {
  public:
   /// So many who have not said who they are may be connected at a time.
-  static constexpr std::size_t most_strangers = pipe_options::most_peers + 16;
+  static constexpr std::size_t most_strangers = pipe_options::max_peers + 16;
 
   /// Listens where `place` is. Where that is empty others connect to the worker's address, and say
   /// so by a message (`pipe_knock_number`). Lifetime: `driven`, which has its own thread, until

@@ -116,9 +116,9 @@ std::optional<pipe_question> decode_pipe_question(std::span<const std::byte> sai
   heard.version = *version;
   heard.role = static_cast<pipe_role>(role);
   heard.wanted = static_cast<std::uint32_t>(pipe_number_in(said.subspan(head + 4, 4)));
-  if (heard.wanted == 0 || heard.wanted > pipe_options::most_peers) return {};
+  if (heard.wanted == 0 || heard.wanted > pipe_options::max_peers) return {};
   std::span<const std::byte> rest = said.subspan(head + 8);
-  auto name = take_text(rest, url::longest_name);
+  auto name = take_text(rest, url::max_name_size);
   if (!name || name->empty()) return {};
   heard.name = std::move(*name);
   if (!take_addresses(rest, heard)) return {};

@@ -41,11 +41,12 @@ client_options options_for(const pipe_options& options) {
   chosen.context.name = "ucxio pipe";
   // A peer's signs of life do not wait for this program's next call.
   chosen.worker.progress = progress_mode::sleeping_thread;
-  chosen.worker.heartbeat_timeout = options.silence;
-  chosen.worker.heartbeat_interval = std::min<std::chrono::nanoseconds>(1s, options.silence / 4);
+  chosen.worker.heartbeat_timeout = options.heartbeat_timeout;
+  chosen.worker.heartbeat_interval =
+      std::min<std::chrono::nanoseconds>(1s, options.heartbeat_timeout / 4);
   chosen.worker.close_timeout = 2s;
   chosen.worker.connect_timeout =
-      std::clamp(options.meeting, least_for_the_server, most_for_the_server);
+      std::clamp(options.connect_timeout, least_for_the_server, most_for_the_server);
   // Of honest writers the window is the bound, and not the room for their messages; of others that.
   chosen.worker.message_window = std::max<std::size_t>(2 * options.window, least_room);
   return chosen;
@@ -67,7 +68,7 @@ class meeting {
                                             : 1),
         unasked_(wanted_),
         path_(std::make_unique<pipe_path>()),
-        end_(clock::now() + options.meeting) {
+        end_(clock::now() + options.connect_timeout) {
     path_->name = to_string(where);
     path_->introduced.emplace(where.server(), options_for(options));
     path_->driven = &path_->introduced->worker();

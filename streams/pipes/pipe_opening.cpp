@@ -20,21 +20,21 @@ namespace {
 /// Returns what makes no sense; nothing if all does.
 std::string complaint_about(std::ios_base::openmode mode, const pipe_options& options) {
   const auto is_count = [](std::size_t count) {
-    return count > 0 && count <= pipe_options::most_peers;
+    return count > 0 && count <= pipe_options::max_peers;
   };
   if (!reads(mode) && !writes(mode)) return "neither reads nor writes";
-  if (options.window < pipe_options::least_window || options.window > pipe_options::most_window) {
+  if (options.window < pipe_options::min_window || options.window > pipe_options::max_window) {
     return "has a window of " + std::to_string(options.window) + " bytes";
   }
   if (!is_count(options.readers) || !is_count(options.writers)) {
-    return "has no readers, no writers, or more than " + std::to_string(pipe_options::most_peers);
+    return "has no readers, no writers, or more than " + std::to_string(pipe_options::max_peers);
   }
   if (reads(mode) && writes(mode) && options.readers + options.writers != 2) {
     return "goes both ways, and has more than two ends";
   }
   const auto zero = std::chrono::nanoseconds::zero();
-  if (options.meeting <= zero || options.silence <= zero || options.patience <= zero ||
-      options.timeout < zero) {
+  if (options.connect_timeout <= zero || options.heartbeat_timeout <= zero ||
+      options.slow_reader_timeout <= zero || options.timeout < zero) {
     return "has a time that is not positive";
   }
   return {};
@@ -89,7 +89,7 @@ engine_or_error open_by(path_or_error over, std::ios_base::openmode mode,
   pipe_options rest = options;
   if (path->until) {
     const auto left = *path->until - std::chrono::steady_clock::now();
-    rest.meeting = std::max<std::chrono::nanoseconds>(left, std::chrono::milliseconds(1));
+    rest.connect_timeout = std::max<std::chrono::nanoseconds>(left, std::chrono::milliseconds(1));
   }
   try {
     auto made = std::make_unique<pipe_engine>(std::move(path));

@@ -49,7 +49,7 @@ pipe_output::~pipe_output() {
 }
 
 bool pipe_output::wait_for_hellos() {
-  waiter_.begin(options_.meeting);
+  waiter_.begin(options_.connect_timeout);
   for (pipe_reader& each : readers_) {
     look(each);
     while (!failure_ && !each.is_over() && !each.hello()) {
@@ -115,7 +115,7 @@ void pipe_output::miss(const pipe_reader& gone) {
 
 /// Returns whether a reader that is over is not missed, because there are others.
 bool pipe_output::goes_on() const noexcept {
-  return options_.slow == slow_reader::drop && present() > 0;
+  return options_.slow_reader == slow_reader_policy::drop && present() > 0;
 }
 
 std::size_t pipe_output::present() const noexcept {
@@ -154,10 +154,11 @@ bool pipe_output::wait_until(Condition condition) {
 /// `options.patience`, until the others can go on.
 template <class Condition, class Holds>
 bool pipe_output::wait_for_readers(Condition condition, Holds holds_up) {
-  if (options_.slow == slow_reader::wait || readers_.size() == 1) return wait_until(condition);
+  if (options_.slow_reader == slow_reader_policy::wait || readers_.size() == 1)
+    return wait_until(condition);
   for (;;) {
     for (pipe_reader& each : readers_) each.begin_patience();
-    waiter_.begin(options_.patience);
+    waiter_.begin(options_.slow_reader_timeout);
     if (wait_until(condition)) return true;
     if (failure_ || passing_ != errc::timed_out) return false;
     bool changed = false;

@@ -7,7 +7,7 @@
 
 #include "ucx/access.hpp"
 #include "ucx/remote_descriptor.hpp"
-#include "ucx/way.hpp"
+#include "ucx/transfer_method.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -30,7 +30,7 @@ bool seems_local(const endpoint& peer) {
 std::optional<memory_region> allocate(worker& driven, std::size_t size) {
   std::error_code ec;
   memory_region made = memory_region::allocate(driven.parent(), size, access::read_write, {}, ec);
-  if (ec || made.descriptor().file.process == 0) return std::nullopt;
+  if (ec || made.descriptor().memfd.process == 0) return std::nullopt;
   return made;
 }
 
@@ -71,9 +71,9 @@ std::optional<mapped_places> mapped_places::open(const endpoint& reader, const p
   if (ec) return std::nullopt;
   // A reader is not believed more than that: it is mapped, or left.
   described.remote_key.clear();
-  described.loan = {};
+  described.cma = {};
   remote_region region(reader, described, {}, ec);
-  if (ec || region.way() != way::mapped) return std::nullopt;
+  if (ec || region.transfer_method() != transfer_method::mapped) return std::nullopt;
   const std::span<std::byte> all =
       region.writable_view(0, std::size_t{offered.places} * offered.stride, ec);
   if (ec) return std::nullopt;

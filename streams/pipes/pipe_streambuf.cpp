@@ -193,10 +193,10 @@ std::uint64_t pipe_streambuf::consumed() {
   return taken;
 }
 
-ucx::way pipe_streambuf::way() const noexcept {
+ucx::transfer_method pipe_streambuf::transfer_method() const noexcept {
   const bool writes_in_place = engine_ && engine_->out && engine_->out->uses_places();
   const bool reads_in_place = engine_ && engine_->in && engine_->in->was_in_place();
-  return writes_in_place || reads_in_place ? way::mapped : way::message;
+  return writes_in_place || reads_in_place ? transfer_method::mapped : transfer_method::message;
 }
 
 std::size_t pipe_streambuf::readers() const noexcept {

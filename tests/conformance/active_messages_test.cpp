@@ -56,7 +56,7 @@ TEST_P(ConformanceCActive, C9_C13_C16_C17_HandlersPlacePayload) {
   request refused =
       sender().start_send(active_message{9}, pattern(1), {.until = send_until::matched});
   EXPECT_EQ(outcome(refused), errc::no_such_handler);
-  const std::vector<std::byte> long_one(sender().longest_header() + 1);
+  const std::vector<std::byte> long_one(sender().max_header_size() + 1);
   EXPECT_EQ(sender().start_send(active_message{9, long_one}, std::span<const std::byte>()).error(),
             errc::header_too_long);
 }
@@ -225,12 +225,12 @@ TEST_P(ConformanceCActive, C18_HandlerKeepsDataForLater) {
 
 TEST_P(ConformanceCActive, C12_KeepsWhatCameWithoutASecondCopy) {
   // As much as a segment of UCX's own takes; ours are longer.
-  const std::size_t size = std::min<std::size_t>(60000, sender().report().largest_eager / 2);
+  const std::size_t size = std::min<std::size_t>(60000, sender().report().max_eager_size / 2);
   sender().send(1, pattern(size, 1));
   sender().send(1, pattern(10, 2));
   message first = pair_.take(1);
   message second = pair_.take(1);
-  ASSERT_TRUE(first.is_here());
+  ASSERT_TRUE(first.has_payload());
   EXPECT_TRUE(holds_pattern(first.data(), 1));
   EXPECT_EQ(first.data().size(), size);
   EXPECT_TRUE(holds_pattern(second.data(), 2));

@@ -20,7 +20,7 @@
 #include "ucx/error.hpp"
 #include "ucx/message.hpp"
 #include "ucx/remote_region.hpp"
-#include "ucx/way.hpp"
+#include "ucx/transfer_method.hpp"
 
 namespace ucx::test {
 namespace {
@@ -79,9 +79,9 @@ TEST_P(ConformanceAAdopted, A7_AdoptedWorkersRunInEveryMode) {
     std::vector<std::byte> memory = pattern(300'000, 1);
     const context borrowed = foreign.borrow();
     const memory_region exposed(borrowed, std::span<std::byte>(memory), access::read);
-    worker adopted =
-        worker::adopt(borrowed, foreign.make_worker(used_by),
-                      {.progress = GetParam(), .threads = thread_safety::safe, .name = "adopted"});
+    worker adopted = worker::adopt(
+        borrowed, foreign.make_worker(used_by),
+        {.progress = GetParam(), .thread_mode = thread_mode::multi, .name = "adopted"});
     std::optional<event_loop> loop;
     if (GetParam() == progress_mode::external) loop.emplace(adopted);
     const listener door(adopted, any_port);
@@ -91,7 +91,8 @@ TEST_P(ConformanceAAdopted, A7_AdoptedWorkersRunInEveryMode) {
     ASSERT_TRUE(
         drive(other, adopted, [&] { return connection.state() != connection_state::connecting; }));
     EXPECT_EQ(connection.report().peer_name, "adopted");
-    remote_region region(connection, exposed.descriptor(), {.way = way::message});
+    remote_region region(connection, exposed.descriptor(),
+                         {.transfer_method = transfer_method::message});
     std::vector<std::byte> into(memory.size());
     request read = region.start_read_at(0, into);
     EXPECT_TRUE(drive(other, adopted, [&] { return read.done(); }));
@@ -120,7 +121,7 @@ TEST(ConformanceA, A7_WorkersOfOneThreadAreRefusedToSeveral) {
     for (const worker_options& refused :
          {worker_options{.progress = progress_mode::polling_thread},
           worker_options{.progress = progress_mode::sleeping_thread},
-          worker_options{.threads = thread_safety::safe}}) {
+          worker_options{.thread_mode = thread_mode::multi}}) {
       std::error_code ec;
       const worker none = worker::adopt(borrowed, made, refused, ec);
       EXPECT_EQ(ec, errc::not_supported);
@@ -160,7 +161,8 @@ TEST(ConformanceA, A7_MemoryIsSharedUnlessItIsNotToBe) {
     const memory_region owned = memory_region::allocate(owners, 4096, access::read);
     const endpoint connection(reader, door.address());
     remote_region region(connection, owned.descriptor());
-    EXPECT_EQ(region.way(), shares ? way::mapped : way::message);
+    EXPECT_EQ(region.transfer_method(),
+              shares ? transfer_method::mapped : transfer_method::message);
     std::vector<std::byte> into(4096);
     fill_pattern(owned.bytes(), 3);
     region.read_at(0, into);

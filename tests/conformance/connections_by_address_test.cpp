@@ -75,7 +75,7 @@ TEST_P(ConformanceBByAddress, B10_B16_B18_B28_MeetWithoutIp) {
   EXPECT_EQ(told->peer_name, "server");
   EXPECT_FALSE(told->transports.empty());
   EXPECT_EQ(told->watched, GetParam().over != route::shared_memory);
-  EXPECT_EQ(told->rma_is_real, GetParam().over == route::shared_memory);
+  EXPECT_EQ(told->native_rma, GetParam().over == route::shared_memory);
 }
 
 TEST_P(ConformanceBByAddress, B14_LossIsTold) {
@@ -144,7 +144,8 @@ TEST_P(ConformanceBByAddress, B19_B20_B21_ClosesAsTheCallerChooses) {
   for (const close_mode mode : {close_mode::flush, close_mode::abort}) {
     endpoint connection(client_, address_);
     connection.wait_connected();
-    remote_region region(connection, exposed.descriptor(), {.way = way::message});
+    remote_region region(connection, exposed.descriptor(),
+                         {.transfer_method = transfer_method::message});
     if (mode == close_mode::flush) region.post_write_at(0, from);
     request closing = connection.start_close(mode);
     closing.wait();
@@ -154,7 +155,7 @@ TEST_P(ConformanceBByAddress, B19_B20_B21_ClosesAsTheCallerChooses) {
   worker hasty(client_context_, {.progress = GetParam().reader, .close_timeout = 300ms});
   endpoint last(hasty, address_);
   last.wait_connected();
-  remote_region region(last, exposed.descriptor(), {.way = way::message});
+  remote_region region(last, exposed.descriptor(), {.transfer_method = transfer_method::message});
   silence();
   EXPECT_TRUE(holds_pattern(memory, 1)) << "it was flushed";
   std::vector<std::byte> into(100);
@@ -174,7 +175,8 @@ TEST_P(ConformanceBByAddress, B23_OutstandingEndsWithConnection) {
   const memory_region exposed(server_context_, std::span<std::byte>(memory), access::read);
   endpoint connection(client_, address_);
   connection.wait_connected();
-  remote_region region(connection, exposed.descriptor(), {.way = way::message});
+  remote_region region(connection, exposed.descriptor(),
+                       {.transfer_method = transfer_method::message});
   silence();
   std::vector<std::byte> into(10);
   request read = region.start_read_at(0, into);
@@ -208,8 +210,8 @@ TEST_P(ConformanceBByAddress, B29_DuplicatesAreFoundWhereAsked) {
 TEST_P(ConformanceBByAddress, B26_B27_ManagersKeepConnections) {
   connection_manager_options options;
   options.reconnect.first_delay = 1ms;
-  options.reconnect.longest_delay = 10ms;
-  options.reconnect.most_attempts = 1000;
+  options.reconnect.max_delay = 10ms;
+  options.reconnect.max_attempts = 1000;
   connection_manager manager(client_, options);
   manager.add("server", address_);
   endpoint first = manager.wait_active("server");

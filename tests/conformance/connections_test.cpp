@@ -29,8 +29,8 @@
 #include "ucx/connection_manager.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
+#include "ucx/transfer_method.hpp"
 #include "ucx/version.hpp"
-#include "ucx/way.hpp"
 
 namespace ucx::test {
 namespace {
@@ -48,8 +48,8 @@ TEST_P(ConformanceB, B7_ConnectsByName) {
 }
 
 TEST_P(ConformanceB, B8_SpeaksIpv6WhereUcxIsSetUpForIt) {
-  if (transport_version() < version_number{1, 14, 0}) {
-    GTEST_SKIP() << "UCX " << to_string(transport_version()) << " has no IPv6 on the loopback";
+  if (ucx_version() < version_number{1, 14, 0}) {
+    GTEST_SKIP() << "UCX " << to_string(ucx_version()) << " has no IPv6 on the loopback";
   }
   if (!has_ipv6()) GTEST_SKIP() << "this machine has no ::1";
   context_options options = loopback_tcp();
@@ -137,7 +137,7 @@ TEST_P(ConformanceB, B13_ErrorHandlingMayBeOff) {
   std::mutex mutex;
   std::optional<connection_end> end;
   endpoint_options options;
-  options.failure = peer_failure::undetected;
+  options.error_handling = error_handling_mode::none;
   options.watched_by = &watching;
   options.events.on_closed = [&](const connection_end& told) {
     const std::lock_guard guard(mutex);
@@ -146,7 +146,7 @@ TEST_P(ConformanceB, B13_ErrorHandlingMayBeOff) {
   endpoint fast(reader, owner->address(), std::move(options));
   fast.wait_connected();
   EXPECT_FALSE(fast.report().watched);
-  remote_region region(fast, exposed.descriptor(), {.way = way::message});
+  remote_region region(fast, exposed.descriptor(), {.transfer_method = transfer_method::message});
   std::vector<std::byte> into(100);
   region.read_at(0, into);
   loop.reset();
@@ -244,7 +244,7 @@ TEST_P(ConformanceB, B19_B20_B21_ClosesAsTheCallerChooses) {
   const std::vector<std::byte> from = pattern(memory.size(), 1);
   const listener door(server_, any_port);
   endpoint first(client_, door.address());
-  remote_region region(first, exposed.descriptor(), {.way = way::message});
+  remote_region region(first, exposed.descriptor(), {.transfer_method = transfer_method::message});
   region.post_write_at(0, from);
   std::atomic<int> outcome{-1};
   request closing = first.start_close();
@@ -278,7 +278,8 @@ TEST_P(ConformanceB, B20_CloseIsBoundedWhereThePeerIsSilent) {
     std::optional<event_loop> loop(std::in_place, silent);
     endpoint connection(hasty, silent.address());
     connection.wait_connected();
-    remote_region region(connection, exposed.descriptor(), {.way = way::message});
+    remote_region region(connection, exposed.descriptor(),
+                         {.transfer_method = transfer_method::message});
     loop.reset();
     const std::vector<std::byte> from = pattern(100);
     request write = region.start_write_at(0, from);
@@ -367,7 +368,7 @@ TEST_P(ConformanceB, B26_B27_ManagersKeepConnections) {
   const socket_address where = door->address();
   connection_manager_options options;
   options.reconnect.first_delay = 10ms;
-  options.reconnect.most_attempts = 1000;
+  options.reconnect.max_attempts = 1000;
   std::atomic<int> asked{0};
   options.on_attempt = [&](const managed_peer&) {
     ++asked;
@@ -404,11 +405,11 @@ TEST_P(ConformanceB, B28_ConnectionsReportWhatTheyCanDo) {
   const connection_report report = connection.report();
   EXPECT_EQ(report.features, feature::rma | feature::am | feature::wakeup);
   EXPECT_EQ(report.transports, std::vector<std::string>{"tcp/lo"});
-  EXPECT_GE(report.segment, std::size_t{1} << 20U);
-  EXPECT_EQ(report.largest_header, connection.longest_header());
-  EXPECT_GT(report.largest_header, 1000U);
+  EXPECT_GE(report.segment_size, std::size_t{1} << 20U);
+  EXPECT_EQ(report.max_header_size, connection.max_header_size());
+  EXPECT_GT(report.max_header_size, 1000U);
   EXPECT_FALSE(report.zero_copy);
-  EXPECT_FALSE(report.rma_is_real);
+  EXPECT_FALSE(report.native_rma);
   EXPECT_TRUE(report.watched);
   EXPECT_EQ(report.peer_name, "server");
   std::error_code ec;
@@ -424,17 +425,17 @@ TEST_P(ConformanceB, B28_SendsTakeWhatTheReportSays) {
   const listener door(server_, any_port);
   endpoint connection(client_, door.address());
   const connection_report report = connection.report();
-  const std::vector<std::byte> longest(report.largest_header + 1);
+  const std::vector<std::byte> longest(report.max_header_size + 1);
   std::error_code ec;
-  connection.send(active_message{1, std::span(longest).first(report.largest_header)}, {}, {}, ec);
+  connection.send(active_message{1, std::span(longest).first(report.max_header_size)}, {}, {}, ec);
   EXPECT_FALSE(ec);
   connection.send(active_message{1, longest}, {}, {}, ec);
   EXPECT_EQ(ec, errc::header_too_long);
   // Over a network; nobody has asked for it, and nobody will.
-  EXPECT_EQ(report.largest_eager, std::size_t{256} << 10U);
-  const std::vector<std::byte> whole(report.largest_eager);
+  EXPECT_EQ(report.max_eager_size, std::size_t{256} << 10U);
+  const std::vector<std::byte> whole(report.max_eager_size);
   connection.send(1, whole);
-  const std::vector<std::byte> longer(report.largest_eager + 1);
+  const std::vector<std::byte> longer(report.max_eager_size + 1);
   connection.send(1, longer, {.timeout = 200ms}, ec);
   EXPECT_EQ(ec, errc::timed_out) << "announced, and waits for who asks";
 }
@@ -453,7 +454,8 @@ TEST_P(ConformanceB, B28_SidesMayHaveSegmentsOfDifferentLength) {
     endpoint connection(client_, door.address());
     const std::vector<std::byte> bytes = pattern(size, 1);
     std::vector<std::byte> into(size);
-    remote_region region(connection, owned.descriptor(), {.way = way::message});
+    remote_region region(connection, owned.descriptor(),
+                         {.transfer_method = transfer_method::message});
     region.write_at(0, bytes);
     region.flush();
     EXPECT_TRUE(holds_pattern(owned.bytes(), 1));

@@ -50,14 +50,16 @@ TEST(ConformanceA, A2_CallsWithoutTheirFeatureAreErrors) {
   worker reader(plain);
   endpoint connection(reader, pair.address());
   connection.wait_connected();
-  const remote_region by_rma(connection, exposed.descriptor(), {.way = way::rma}, ec);
+  const remote_region by_rma(connection, exposed.descriptor(),
+                             {.transfer_method = transfer_method::rma}, ec);
   EXPECT_EQ(ec, errc::feature_disabled) << "no one-sided access";
   options.features = feature::rma;
   const context one_sided(options);
   worker mute(one_sided);
   endpoint silent(mute, pair.address());
   silent.flush();  // UCX 1.13 ends a process whose peer leaves before their lanes stand
-  const remote_region by_message(silent, exposed.descriptor(), {.way = way::message}, ec);
+  const remote_region by_message(silent, exposed.descriptor(),
+                                 {.transfer_method = transfer_method::message}, ec);
   EXPECT_EQ(ec, errc::feature_disabled) << "no messages";
   // The exceptions name it.
   const auto expect_named = [](const char* feature, auto call) {
@@ -72,10 +74,12 @@ TEST(ConformanceA, A2_CallsWithoutTheirFeatureAreErrors) {
   expect_named("feature::wakeup",
                [&] { const worker driven(plain, {.progress = progress_mode::sleeping_thread}); });
   expect_named("feature::rma", [&] {
-    const remote_region region(connection, exposed.descriptor(), {.way = way::rma});
+    const remote_region region(connection, exposed.descriptor(),
+                               {.transfer_method = transfer_method::rma});
   });
   expect_named("feature::am", [&] {
-    const remote_region region(silent, exposed.descriptor(), {.way = way::message});
+    const remote_region region(silent, exposed.descriptor(),
+                               {.transfer_method = transfer_method::message});
   });
   expect_named("feature::am", [&] {
     const endpoint strict(mute, pair.address(), {.terms = connection_terms{.require_rdma = true}});
@@ -153,7 +157,7 @@ TEST(ConformanceA, A3_PrecedenceOverTheEnvironmentIsSelectable) {
     return std::string();
   };
   EXPECT_EQ(rails(), "1");
-  options.wins = precedence::environment;
+  options.configuration_precedence = precedence::environment;
   EXPECT_EQ(rails(), "3");
   options.configuration = {{"RNDV_THRESH", "many"}};
   std::error_code ec;
@@ -190,7 +194,7 @@ TEST(ConformanceA, A5_WorkersTellOfThemselves) {
   const worker_attributes told = named.attributes();
   EXPECT_EQ(told.name, "seven of nine");
   EXPECT_EQ(told.thread_mode, "serialized");
-  EXPECT_GT(told.largest_header, 1000U);
+  EXPECT_GT(told.max_header_size, 1000U);
   EXPECT_EQ(told.address_size, named.address().native().size());
 }
 
@@ -209,7 +213,7 @@ TEST(ConformanceA, A7_ContextsMadeElsewhereAreAdopted) {
     std::vector<std::byte> into(20000);
     region.read_at(0, into);
     EXPECT_TRUE(holds_pattern(into));
-    EXPECT_LE(connection.report().segment, std::size_t{8} << 10U);
+    EXPECT_LE(connection.report().segment_size, std::size_t{8} << 10U);
   }
   std::error_code ec;
   const context none = context::adopt(nullptr, {}, ec);

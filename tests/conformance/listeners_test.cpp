@@ -69,7 +69,7 @@ TEST_P(ConformanceB, B3_PeersAreAwaited) {
   std::vector<endpoint> accepted;
   std::atomic<bool> over{false};
   listener_options options;
-  options.awaited = true;
+  options.manual_accept = true;
   listener door(server_, any_port, std::move(options));
   serve(door, server_, accepted, over);
   {
@@ -135,7 +135,7 @@ TEST_P(ConformanceB, B5_B15_RefusalsTellTheirReason) {
     return told.has_value();
   }));
   EXPECT_EQ(told->reason, errc::permission_denied);
-  EXPECT_EQ(told->words, "members only");
+  EXPECT_EQ(told->error_message, "members only");
   const listener silent(server_, any_port, [](connection_request request) { request.reject(); });
   std::error_code ec;
   const endpoint plain(client_, silent.address(), {}, ec);
@@ -219,7 +219,8 @@ TEST_P(ConformanceBServers, B3_ServersOfEveryModeAccept) {
     EXPECT_TRUE(accepted.has_value());
   }
   {
-    remote_region region(connection, owned.descriptor(), {.way = way::message});
+    remote_region region(connection, owned.descriptor(),
+                         {.transfer_method = transfer_method::message});
     const std::vector<std::byte> from = pattern(5000, 1);
     std::vector<std::byte> into(5000);
     region.post_write_at(0, from);

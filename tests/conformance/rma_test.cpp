@@ -293,7 +293,7 @@ TEST(ConformanceDMixed, D10_D17_SharedMemoryWithMessages) {
   endpoint connection(reader, owner.address());
   connection.wait_connected();
   remote_region region(connection, owned.descriptor());
-  ASSERT_EQ(region.way(), way::rma);
+  ASSERT_EQ(region.transfer_method(), transfer_method::rma);
   const std::vector<std::byte> from = pattern(500'000, 3);
   region.post_write_at(0, from);
   std::atomic<bool> right{false};

@@ -202,7 +202,7 @@ class ConformanceEShared : public testing::TestWithParam<route> {
   static pair_options options() {
     pair_options made;
     made.over = GetParam();
-    made.reader_defaults.threads = thread_safety::safe;
+    made.reader_defaults.thread_mode = thread_mode::multi;
     return made;
   }
 
@@ -315,7 +315,7 @@ TEST(ConformanceELoops, E8_E9_E11_APlainEpollLoop) {
     }
     if (!reader.arm()) continue;
     ::epoll_event ready = {};
-    const auto limit = std::min<std::chrono::nanoseconds>(reader.next_deadline(), 5s);
+    const auto limit = std::min<std::chrono::nanoseconds>(reader.next_timeout(), 5s);
     ASSERT_GE(
         ::epoll_wait(loop, &ready, 1,
                      static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(limit).count())),
@@ -512,10 +512,11 @@ TEST(ConformanceELoops, E21_OptionsAreNamedAndHaveDefaults) {
   const memory_region owned = memory_region::allocate(over, 4096, access::read);
   worker reader(over, {.operation_timeout = 5s});
   const endpoint connection(reader, owner.address());
-  remote_region region(connection, owned.descriptor(), {.way = way::message});
+  remote_region region(connection, owned.descriptor(),
+                       {.transfer_method = transfer_method::message});
   std::vector<std::byte> into(10);
   region.start_read_at(0, into, {.timeout = 3s}).wait();
-  EXPECT_EQ(region.way(), way::message);
+  EXPECT_EQ(region.transfer_method(), transfer_method::message);
 }
 
 TEST(ConformanceELoops, E14_FunctionsAreQueuedToTheProgressThread) {

@@ -10,30 +10,55 @@
 #include <system_error>
 #include <ucx/buffer.hpp>
 #include <ucx/buffer_pool.hpp>
+#include <ucx/bulk_open.hpp>
 #include <ucx/client.hpp>
+#include <ucx/completion_handler.hpp>
 #include <ucx/connection_manager.hpp>
+#include <ucx/connection_report.hpp>
 #include <ucx/context.hpp>
+#include <ucx/create_options.hpp>
 #include <ucx/cstdio.hpp>
 #include <ucx/descriptor_feed.hpp>
 #include <ucx/directory_listing.hpp>
 #include <ucx/endpoint.hpp>
+#include <ucx/endpoint_options.hpp>
+#include <ucx/error.hpp>
 #include <ucx/filesystem.hpp>
 #include <ucx/listener.hpp>
 #include <ucx/memory_copy.hpp>
+#include <ucx/memory_pool.hpp>
 #include <ucx/memory_region.hpp>
 #include <ucx/memory_resources.hpp>
 #include <ucx/message.hpp>
+#include <ucx/message_handlers.hpp>
 #include <ucx/message_parts.hpp>
+#include <ucx/payload.hpp>
+#include <ucx/pipe_broker.hpp>
+#include <ucx/pipe_options.hpp>
+#include <ucx/pipe_streambuf.hpp>
 #include <ucx/progress_loop.hpp>
 #include <ucx/remote_atomic.hpp>
+#include <ucx/remote_descriptor.hpp>
+#include <ucx/remote_file.hpp>
 #include <ucx/remote_region.hpp>
 #include <ucx/request.hpp>
+#include <ucx/scheduled_call.hpp>
+#include <ucx/sealed_copy.hpp>
+#include <ucx/send_options.hpp>
 #include <ucx/server.hpp>
 #include <ucx/socket_address.hpp>
+#include <ucx/staging_statistics.hpp>
+#include <ucx/store_options.hpp>
+#include <ucx/stream_options.hpp>
+#include <ucx/stream_statistics.hpp>
 #include <ucx/tag_match.hpp>
 #include <ucx/url.hpp>
+#include <ucx/version.hpp>
 #include <ucx/wait.hpp>
+#include <ucx/way.hpp>
 #include <ucx/worker.hpp>
+#include <ucx/worker_attributes.hpp>
+#include <ucx/worker_options.hpp>
 #include <utility>
 #include <vector>
 #if __has_include(<boost/iostreams/categories.hpp>)
@@ -218,7 +243,8 @@ void of_events(std::error_code& ec) {
   options.on_refused = [](const ucx::connection_end&) {};
   ucx::worker_options of_worker;
   of_worker.on_established = [](const ucx::endpoint&, const ucx::connection_report&) {};
-  ucx::listener_options doors{.on_closed = [](const ucx::connection_end& end) { (void)end.words; }};
+  ucx::listener_options doors{
+      .on_closed = [](const ucx::connection_end& end) { (void)end.error_message; }};
   const ucx::connection_refusal refusal{.reason = ec};
   (void)refusal;
   (void)doors;
@@ -269,6 +295,129 @@ void of_counts(ucx::connection_manager& manager, ucx::remote_region& region,
   (void)exposed.kind();
 }
 
+void of_types() {
+  (void)sizeof(ucx::way);
+  (void)sizeof(ucx::thread_safety);
+  (void)sizeof(ucx::when_full);
+  (void)sizeof(ucx::peer_failure);
+  (void)sizeof(ucx::slow_reader);
+  (void)sizeof(ucx::memory_file);
+  (void)sizeof(ucx::memory_loan);
+  (void)sizeof(ucx::memory_handle);
+  (void)sizeof(ucx::message_id);
+  (void)sizeof(ucx::opened_name);
+  (void)sizeof(ucx::fetched_name);
+  (void)sizeof(ucx::sealed_copy_options);
+}
+
+void of_enumerators() {
+  (void)ucx::thread_mode::safe;
+  (void)ucx::error_handling_mode::detected;
+  (void)ucx::error_handling_mode::undetected;
+  (void)ucx::creation::fresh;
+  (void)ucx::errc::damaged_on_the_way;
+  (void)ucx::errc::buffer_gone;
+  (void)ucx::errc::store_gone;
+  (void)ucx::errc::too_many_of_store;
+  (void)ucx::errc::too_many_of_client;
+}
+
+void of_constants() {
+  (void)ucx::pipe_options::least_window;
+  (void)ucx::pipe_options::most_window;
+  (void)ucx::pipe_options::most_peers;
+  (void)ucx::stream_options::least_window;
+  (void)ucx::stream_options::most_window;
+  (void)ucx::stream_options::most_lanes;
+  (void)ucx::server_options::most_workers;
+  (void)ucx::url::longest_name;
+}
+
+void of_options_of_connections() {
+  constexpr std::chrono::seconds second(1);
+  const ucx::context_options of_context{.wins = ucx::precedence::environment};
+  const ucx::adopted_context_options of_adopted{.segment = 1 << 13};
+  const ucx::worker_options of_worker{.threads = ucx::thread_mode::multi};
+  const ucx::endpoint_options of_endpoint{.failure = ucx::error_handling_mode::none};
+  const ucx::listener_options of_listener{.awaited = true, .most_waiting = 1};
+  const ucx::send_options of_send{.full = ucx::backpressure::fail};
+  const ucx::message_handlers of_messages{.on_room = [] {}};
+  const ucx::reconnect_options again{.longest_delay = second, .most_attempts = 3};
+  const ucx::connection_manager_options of_manager{
+      .failure = ucx::error_handling_mode::peer, .reconnect = again, .most_peers = 2};
+  (void)of_context;
+  (void)of_adopted;
+  (void)of_worker;
+  (void)of_endpoint;
+  (void)of_listener;
+  (void)of_send;
+  (void)of_messages;
+  (void)of_manager;
+}
+
+void of_options_of_streams() {
+  constexpr std::chrono::seconds second(1);
+  const ucx::stream_options of_stream{
+      .depth = 2, .follow = second, .reconnect = second, .lanes = 1};
+  const ucx::pipe_options of_pipe{.silence = second,
+                                  .meeting = second,
+                                  .slow = ucx::slow_reader_policy::drop,
+                                  .patience = second};
+  const ucx::pipe_broker_options of_broker{.most_waiting = 3};
+  const ucx::store_options of_store{.largest_file = 1,
+                                    .most_open_files = 1,
+                                    .most_open_files_of_one_client = 1,
+                                    .most_writers = 1};
+  const ucx::server_options of_server{.most_clients = 1};
+  const ucx::remote_region_options of_region{.way = ucx::transfer_method::message};
+  const ucx::remote_file_options of_file{.make = ucx::creation::append};
+  const ucx::copy_to_memfd_options of_copy{.most = 1};
+  const ucx::memory_pool_options of_pool{.bound = 1};
+  (void)of_stream;
+  (void)of_pipe;
+  (void)of_broker;
+  (void)of_store;
+  (void)of_server;
+  (void)of_region;
+  (void)of_file;
+  (void)of_copy;
+  (void)of_pool;
+}
+
+void of_reports(const ucx::connection_report& report, const ucx::memory_pool_usage& usage) {
+  (void)report.segment;
+  (void)report.largest_eager;
+  (void)report.largest_header;
+  (void)report.rma_is_real;
+  (void)usage.bound;
+  (void)ucx::worker_attributes().largest_header;
+  (void)ucx::stream_statistics().bound;
+  (void)ucx::stream_statistics().lanes;
+  (void)ucx::staging_statistics().not_direct;
+}
+
+void of_functions(ucx::client& client, ucx::remote_region& region, ucx::endpoint& peer,
+                  ucx::worker& worker, ucx::message& message) {
+  (void)region.way();
+  (void)region.limit();
+  (void)region.measurable();
+  (void)ucx::pipe_streambuf().way();
+  (void)client.measure(region);
+  ucx::client::linger(std::chrono::seconds(1));
+  (void)peer.longest_header();
+  (void)worker.next_deadline();
+  (void)message.is_here();
+  (void)ucx::scheduled_call().over();
+  (void)ucx::url::is_meant_by("ucx:");
+  (void)ucx::url::of_address_file("file");
+  (void)ucx::transport_version();
+  (void)ucx::open_each(client, {});
+  (void)ucx::fetch_each(client, {}, 1);
+  (void)ucx::store_each(client, {});
+  (void)ucx::sealed_copy(client.server());
+  (void)ucx::sealed_copy(region);
+}
+
 }  // namespace
 
 /// Takes them all, so that no compiler leaves them out.
@@ -297,4 +446,11 @@ void call_old_names(ucx::client& client, ucx::remote_region& region, ucx::endpoi
   of_places(worker.parent(), server, bytes, ec);
   of_waits(awaited, ec);
   of_counts(manager, region, memory);
+  of_types();
+  of_enumerators();
+  of_constants();
+  of_options_of_connections();
+  of_options_of_streams();
+  of_reports(peer.report(), {});
+  of_functions(client, region, peer, worker, message);
 }

@@ -106,7 +106,7 @@ TEST_F(DeviceAllocation, FallsBackToTheHostsOrIsRefused) {
 }
 
 TEST_F(DeviceAllocation, ThatFailsStartsNothing) {
-  memory_pool small({memory_kind::cuda, 0}, {.bound = mib});
+  memory_pool small({memory_kind::cuda, 0}, {.max_size = mib});
   memory_resources known;
   known.add(memory_kind::cuda, small);
   kind_memory from(memory_kind::cuda, 2 * mib, 4);

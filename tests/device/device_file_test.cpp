@@ -16,9 +16,9 @@
 #include "support/files/temporary_directory.hpp"
 #include "support/files/temporary_file.hpp"
 #include "ucx/access.hpp"
-#include "ucx/bulk_open.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
+#include "ucx/many_files.hpp"
 #include "ucx/server.hpp"
 #include "ucx/store_options.hpp"
 
@@ -97,7 +97,7 @@ TEST_P(DeviceFile, OfAServersStoreIsWrittenAmongManyThatAreShort) {
   const std::vector<std::byte> host = pattern(100, 7);
   const std::vector<short_file> files{{"a", host}, {"b", memory.bytes()}, {"c", host}};
   const copied_bytes copied;
-  for (const std::error_code each : store_each(writer, files)) EXPECT_FALSE(each) << each.message();
+  for (const std::error_code each : write_many(writer, files)) EXPECT_FALSE(each) << each.message();
   EXPECT_EQ(copied.from_device(), is_of_driver(GetParam()) ? 5000U : 0U);
   const std::string content = content_of(directory / "b");
   EXPECT_TRUE(holds_pattern(std::as_bytes(std::span(content)), 6));

@@ -68,13 +68,13 @@ TEST_F(ForgedDescriptor, GetsNothingDoneThatNeedsTheProcessor) {
 
 TEST_F(ForgedDescriptor, ThatLendsOrMapsTheMemoryIsReadByMessage) {
   remote_descriptor lent = forged();
-  lent.loan = {static_cast<std::uint64_t>(::getpid()), lent.address, 1};
+  lent.cma = {static_cast<std::uint64_t>(::getpid()), lent.address, 1};
   remote_descriptor mapped = forged();
   mapped.shareable = true;
-  mapped.file = {static_cast<std::uint64_t>(::getpid()), 0, 1, 1};
+  mapped.memfd = {static_cast<std::uint64_t>(::getpid()), 0, 1, 1};
   for (const remote_descriptor& each : {lent, mapped}) {
     remote_region region(*pair_.connection, each);
-    EXPECT_NE(region.way(), way::mapped);
+    EXPECT_NE(region.transfer_method(), transfer_method::mapped);
     std::vector<std::byte> into(1000);
     region.read_at(0, into);
     EXPECT_TRUE(holds_pattern(into, 1));

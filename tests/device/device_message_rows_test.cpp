@@ -259,7 +259,7 @@ TEST_P(DeviceMessageSender, IsKeptAsItCame) {
   sender().send(1, second.bytes());
   const message one = pair_.take(1);
   const message two = pair_.take(1);
-  ASSERT_TRUE(one.is_here());
+  ASSERT_TRUE(one.has_payload());
   EXPECT_EQ(one.data().size(), 1000U);
   EXPECT_TRUE(holds_pattern(one.data(), 6));
   EXPECT_TRUE(holds_pattern(two.data(), 7));

@@ -409,7 +409,7 @@ TEST_F(DeviceMessageRoom, WaitsForRoomUncopied) {
   std::vector<request> sends;
   for (int i = 0; i < 20; ++i) sends.push_back(sender().start_send(1, from.bytes()));
   EXPECT_LE(copied.from_device(), 64U << 10U);
-  EXPECT_EQ(sender().start_send(1, from.bytes(), {.full = when_full::fail}).error(),
+  EXPECT_EQ(sender().start_send(1, from.bytes(), {.backpressure = backpressure::fail}).error(),
             errc::would_block);
   for (request& each : sends) {
     kind_memory into(memory_kind::cuda, 10'000);

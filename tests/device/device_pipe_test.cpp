@@ -16,8 +16,8 @@ namespace {
 
 class device_pipes : public pipe_place {
  protected:
-  explicit device_pipes(way moved)
-      : pipe_place(moved == way::mapped ? pipe_route::mapped : pipe_route::message) {}
+  explicit device_pipes(transfer_method moved)
+      : pipe_place(moved == transfer_method::mapped ? pipe_route::mapped : pipe_route::message) {}
 
   /// Writes all of `from` and reads as much into `into`, each on a thread of its own.
   void pass(kind_memory& from, kind_memory& into) {
@@ -36,7 +36,7 @@ class device_pipes : public pipe_place {
 };
 
 /// Over one pipe, of each kind of memory.
-class DevicePipe : public device_pipes, public testing::WithParamInterface<way> {
+class DevicePipe : public device_pipes, public testing::WithParamInterface<transfer_method> {
  protected:
   DevicePipe() : device_pipes(GetParam()) {}
 };
@@ -92,12 +92,14 @@ TEST_P(DevicePipe, GoesOnBetweenTextAndMemory) {
   EXPECT_TRUE(memory.holds(4, 100));
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, DevicePipe, testing::Values(way::message, way::mapped),
+INSTANTIATE_TEST_SUITE_P(Ways, DevicePipe,
+                         testing::Values(transfer_method::message, transfer_method::mapped),
                          [](const auto& instance) {
                            return std::string(to_string(instance.param));
                          });
 
-class DevicePipeInTrouble : public device_pipes, public testing::WithParamInterface<way> {
+class DevicePipeInTrouble : public device_pipes,
+                            public testing::WithParamInterface<transfer_method> {
  protected:
   DevicePipeInTrouble() : device_pipes(GetParam()) {}
 };
@@ -168,7 +170,8 @@ TEST_P(DevicePipeInTrouble, UncopiedBytesAreNoCleanEnd) {
   EXPECT_TRUE(in_->bad());
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, DevicePipeInTrouble, testing::Values(way::message, way::mapped),
+INSTANTIATE_TEST_SUITE_P(Ways, DevicePipeInTrouble,
+                         testing::Values(transfer_method::message, transfer_method::mapped),
                          [](const auto& instance) {
                            return std::string(to_string(instance.param));
                          });

@@ -59,8 +59,8 @@ TEST_P(DeviceRegion, TellsWhereItIsAndShowsPeersNoAddressOfIt) {
   EXPECT_TRUE(told.remote_key.empty());
   EXPECT_FALSE(told.shareable);
   const bool is_shared = GetParam().over == route::mapped;
-  EXPECT_EQ(told.loan != memory_loan(), is_shared);
-  EXPECT_EQ(told.handle.size, is_shared ? 1000U : 0U);
+  EXPECT_EQ(told.cma != cma_handle(), is_shared);
+  EXPECT_EQ(told.cuda_ipc.size, is_shared ? 1000U : 0U);
   EXPECT_EQ(remote_descriptor::decode(told.encode()), told);
   EXPECT_EQ(pair_.open(exposed).kind(), memory_kind::cuda);
 }

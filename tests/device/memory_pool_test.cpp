@@ -28,7 +28,8 @@ bool is_aligned(const void* address, std::size_t alignment) {
 class MemoryPool : public testing::TestWithParam<memory_kind> {
  protected:
   memory_pool make(std::size_t bound = 256 * mib) {
-    return memory_pool(memory_place{GetParam(), GetParam() == memory_kind::host ? -1 : 1}, {bound});
+    return memory_pool(memory_place{GetParam(), GetParam() == memory_kind::host ? -1 : 1},
+                       {.max_size = bound});
   }
   const cuda_program program_;
 };
@@ -52,7 +53,7 @@ TEST_P(MemoryPool, UsesBlocksAgain) {
 
 TEST_P(MemoryPool, TellsItsUse) {
   memory_pool pool = make(mib);
-  EXPECT_EQ(pool.usage().bound, mib);
+  EXPECT_EQ(pool.usage().max_size, mib);
   EXPECT_EQ(pool.usage().held, 0U);
   void* const block = pool.allocate(100'000);
   EXPECT_GE(pool.usage().in_use, 100'000U);
@@ -136,7 +137,7 @@ TEST(DevicePool, GivesItsMemoryBackWhenItEnds) {
 
 TEST(DevicePool, GivesUpUnusedBuffersFirst) {
   const cuda_program program;
-  memory_pool pool(memory_place{memory_kind::cuda, 0}, {2 * fake_cuda_device_size});
+  memory_pool pool(memory_place{memory_kind::cuda, 0}, {.max_size = 2 * fake_cuda_device_size});
   EXPECT_THROW(static_cast<void>(pool.allocate(fake_cuda_device_size + mib)), std::bad_alloc);
   constexpr std::size_t most = fake_cuda_device_size / 4 * 3;
   pool.deallocate(pool.allocate(most), most);
@@ -146,7 +147,7 @@ TEST(DevicePool, GivesUpUnusedBuffersFirst) {
 }
 
 TEST(HostPool, ForgetsWhatItHasGivenBack) {
-  memory_pool pool(memory_place{}, {512 * mib});
+  memory_pool pool(memory_place{}, {.max_size = 512 * mib});
   std::vector<void*> blocks;
   for (int i = 0; i < 2000; ++i) blocks.push_back(pool.allocate(100));
   const std::size_t before = ::mallinfo2().uordblks;

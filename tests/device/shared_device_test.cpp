@@ -85,8 +85,9 @@ class SharedDevice : public testing::Test {
   remote_descriptor lent(std::size_t bytes = size, std::uint64_t seed = 1) {
     return ask_for("lend " + std::to_string(bytes) + ' ' + std::to_string(seed) + " device");
   }
-  remote_region open(const remote_descriptor& described, way wanted = way::automatic) {
-    return remote_region(connection_, described, {.way = wanted});
+  remote_region open(const remote_descriptor& described,
+                     transfer_method wanted = transfer_method::automatic) {
+    return remote_region(connection_, described, {.transfer_method = wanted});
   }
   std::error_code read(remote_region& region, std::span<std::byte> into,
                        const io_options& options = {}) {
@@ -95,7 +96,7 @@ class SharedDevice : public testing::Test {
     return ec;
   }
   std::uint64_t direct_bytes() const { return worker_.staging().direct_bytes; }
-  std::uint64_t not_direct() const { return worker_.staging().not_direct; }
+  std::uint64_t not_direct() const { return worker_.staging().direct_fallbacks; }
   static std::uint64_t copied() {
     return fake_cuda_bytes(fake_cuda_from_device) + fake_cuda_bytes(fake_cuda_to_device) +
            fake_cuda_bytes(fake_cuda_within_devices);
@@ -112,9 +113,9 @@ class SharedDevice : public testing::Test {
 
 TEST_F(SharedDevice, IsReadIntoMemoryOfTheHostWhileItsOwnerIsStopped) {
   remote_region region = open(lent());
-  EXPECT_EQ(region.way(), way::cuda_ipc);
-  EXPECT_EQ(region.why_not(way::cuda_ipc), "");
-  EXPECT_EQ(region.why_not(way::cma), "it is memory of a CUDA device");
+  EXPECT_EQ(region.transfer_method(), transfer_method::cuda_ipc);
+  EXPECT_EQ(region.why_not(transfer_method::cuda_ipc), "");
+  EXPECT_EQ(region.why_not(transfer_method::cma), "it is memory of a CUDA device");
   owner_.process().stop();
   EXPECT_FALSE(read(region, into_));
   owner_.process().resume();
@@ -234,7 +235,7 @@ class program_mapping {
  public:
   explicit program_mapping(const remote_descriptor& described) {
     fake_cuda_handle shared;
-    std::memcpy(&shared, described.handle.bytes.data(), sizeof shared);
+    std::memcpy(&shared, described.cuda_ipc.bytes.data(), sizeof shared);
     EXPECT_EQ(cuIpcOpenMemHandle_v2(&opened_, shared, 1), 0);
   }
   ~program_mapping() { EXPECT_EQ(cuIpcCloseMemHandle(opened_), 0); }
@@ -329,8 +330,8 @@ TEST_F(SharedDevice, ThatIsTakenBackInMidCopyIsRevoked) {
   EXPECT_EQ(ec, errc::revoked);
   EXPECT_EQ(direct_bytes(), 0U);
   EXPECT_EQ(not_direct(), 1U);
-  EXPECT_EQ(region.way(), way::message);
-  EXPECT_THAT(region.why_not(way::cuda_ipc), HasSubstr("no more"));
+  EXPECT_EQ(region.transfer_method(), transfer_method::message);
+  EXPECT_THAT(region.why_not(transfer_method::cuda_ipc), HasSubstr("no more"));
   EXPECT_EQ(read(region, into_), errc::revoked);
   EXPECT_TRUE(soon([] { return fake_cuda_opened() == 0; }));
 }
@@ -371,8 +372,8 @@ TEST_F(SharedDevice, ThatTheDriverRefusesGoesByMessageAndSaysWhy) {
   fake_cuda_fail("cuIpcOpenMemHandle", 0, 1 << 20, 205);
   EXPECT_FALSE(read(region, into_));
   EXPECT_TRUE(holds_pattern(into_, 1));
-  EXPECT_EQ(region.way(), way::message);
-  EXPECT_THAT(region.why_not(way::cuda_ipc),
+  EXPECT_EQ(region.transfer_method(), transfer_method::message);
+  EXPECT_THAT(region.why_not(transfer_method::cuda_ipc),
               HasSubstr("cuIpcOpenMemHandle: CUDA_ERROR_MAP_FAILED"));
   EXPECT_FALSE(read(region, into_));
   EXPECT_EQ(fake_cuda_calls("cuIpcOpenMemHandle"), 1U);
@@ -420,25 +421,26 @@ TEST_F(SharedDevice, ThatTheDriverDoesNotCloseHarmsNobody) {
 }
 
 TEST_F(SharedDevice, MayBeAskedForByMessage) {
-  remote_region region = open(lent(), way::message);
-  EXPECT_EQ(region.way(), way::message);
-  EXPECT_THAT(region.why_not(way::cuda_ipc), HasSubstr("asked"));
+  remote_region region = open(lent(), transfer_method::message);
+  EXPECT_EQ(region.transfer_method(), transfer_method::message);
+  EXPECT_THAT(region.why_not(transfer_method::cuda_ipc), HasSubstr("asked"));
   EXPECT_FALSE(read(region, into_));
   EXPECT_TRUE(holds_pattern(into_, 1));
-  ::setenv("UCXIO_WAY", "message", 1);
+  ::setenv("UCXIO_TRANSFER_METHOD", "message", 1);
   remote_region other = open(lent());
-  ::unsetenv("UCXIO_WAY");
+  ::unsetenv("UCXIO_TRANSFER_METHOD");
   EXPECT_FALSE(read(other, into_));
   EXPECT_EQ(direct_bytes(), 0U);
   EXPECT_EQ(not_direct(), 0U);
 }
 
 TEST_F(SharedDevice, MayBeAskedForByNothingElse) {
-  EXPECT_EQ(open(lent(), way::cuda_ipc).way(), way::cuda_ipc);
+  EXPECT_EQ(open(lent(), transfer_method::cuda_ipc).transfer_method(), transfer_method::cuda_ipc);
   remote_descriptor alone = lent();
-  alone.handle = {};
+  alone.cuda_ipc = {};
   std::error_code ec;
-  const remote_region refused(connection_, alone, {.way = way::cuda_ipc}, ec);
+  const remote_region refused(connection_, alone, {.transfer_method = transfer_method::cuda_ipc},
+                              ec);
   EXPECT_EQ(ec, errc::not_supported);
 }
 
@@ -480,48 +482,50 @@ TEST_F(SharedDevice, MakesNobodyInitialiseCuda) {
   const remote_descriptor described = lent();
   fake_cuda_reset(2, 1);
   remote_region region = open(described);
-  EXPECT_EQ(region.way(), way::message);
-  EXPECT_THAT(region.why_not(way::cuda_ipc), HasSubstr("does not use CUDA"));
+  EXPECT_EQ(region.transfer_method(), transfer_method::message);
+  EXPECT_THAT(region.why_not(transfer_method::cuda_ipc), HasSubstr("does not use CUDA"));
   EXPECT_FALSE(read(region, into_));
   EXPECT_TRUE(holds_pattern(into_, 1));
   EXPECT_EQ(fake_cuda_calls("cuInit"), 0U);
   std::error_code ec;
-  const remote_region refused(connection_, described, {.way = way::cuda_ipc}, ec);
+  const remote_region refused(connection_, described,
+                              {.transfer_method = transfer_method::cuda_ipc}, ec);
   EXPECT_EQ(ec, errc::not_supported);
   // From here on it may.
   cuda_program::use(1);
   EXPECT_FALSE(read(region, into_));
   EXPECT_EQ(direct_bytes(), size);
-  EXPECT_EQ(region.way(), way::cuda_ipc);
+  EXPECT_EQ(region.transfer_method(), transfer_method::cuda_ipc);
 }
 
 TEST_F(SharedDevice, OfAForgedHandleIsNeverReached) {
   const remote_descriptor honest = lent();
   remote_descriptor forged = honest;
-  forged.handle.bytes.fill(std::byte{0x5A});
+  forged.cuda_ipc.bytes.fill(std::byte{0x5A});
   remote_region nowhere = open(forged);
   EXPECT_FALSE(read(nowhere, into_));
   EXPECT_TRUE(holds_pattern(into_, 1));
-  EXPECT_EQ(nowhere.way(), way::message);
+  EXPECT_EQ(nowhere.transfer_method(), transfer_method::message);
 
   // Of an allocation that is shorter than the region.
   forged = honest;
-  forged.handle.bytes = allocated(1000).handle.bytes;
+  forged.cuda_ipc.bytes = allocated(1000).cuda_ipc.bytes;
   std::fill(into_.begin(), into_.end(), std::byte{});
   remote_region beyond = open(forged);
   EXPECT_FALSE(read(beyond, into_));
   EXPECT_TRUE(holds_pattern(into_, 1));
-  EXPECT_THAT(beyond.why_not(way::cuda_ipc), HasSubstr("not the one of the descriptor"));
+  EXPECT_THAT(beyond.why_not(transfer_method::cuda_ipc),
+              HasSubstr("not the one of the descriptor"));
 
   forged = honest;
-  forged.handle.offset = ~std::uint64_t{0};
-  EXPECT_EQ(open(forged).way(), way::message);
-  EXPECT_THAT(open(forged).why_not(way::cuda_ipc), HasSubstr("contradicts"));
+  forged.cuda_ipc.offset = ~std::uint64_t{0};
+  EXPECT_EQ(open(forged).transfer_method(), transfer_method::message);
+  EXPECT_THAT(open(forged).why_not(transfer_method::cuda_ipc), HasSubstr("contradicts"));
 
   forged = honest;
-  ++forged.loan.token;
+  ++forged.cma.token;
   remote_region stranger = open(forged);
-  EXPECT_EQ(stranger.way(), way::message);
+  EXPECT_EQ(stranger.transfer_method(), transfer_method::message);
   EXPECT_FALSE(read(stranger, into_));
   EXPECT_EQ(direct_bytes(), 0U);
 }
@@ -537,9 +541,9 @@ TEST_F(SharedWithItself, GoesByMessageAndSaysWhy) {
   const memory_region exposed(*pair_.owner_context, cuda_program::allocate_pattern(1000, 1),
                               access::read_write);
   remote_region region = pair_.open(exposed);
-  EXPECT_EQ(region.way(), way::message);
+  EXPECT_EQ(region.transfer_method(), transfer_method::message);
   if (system_reads_processes()) {
-    EXPECT_EQ(region.why_not(way::cuda_ipc), "its owner is this process");
+    EXPECT_EQ(region.why_not(transfer_method::cuda_ipc), "its owner is this process");
   }
   std::vector<std::byte> into(1000);
   region.read_at(0, into);
@@ -551,30 +555,30 @@ TEST_F(SharedWithItself, IsDescribedByTheAllocationAndTheOffsetInIt) {
   const auto bytes = cuda_program::allocate_pattern(1000, 1);
   const memory_region exposed(*pair_.owner_context, bytes.subspan(100, 200), access::read);
   const remote_descriptor told = exposed.descriptor();
-  EXPECT_EQ(told.handle.size, 1000U);
-  EXPECT_EQ(told.handle.offset, 100U);
-  EXPECT_NE(told.loan, memory_loan());
+  EXPECT_EQ(told.cuda_ipc.size, 1000U);
+  EXPECT_EQ(told.cuda_ipc.offset, 100U);
+  EXPECT_NE(told.cma, cma_handle());
   EXPECT_FALSE(told.shareable);
   EXPECT_EQ(remote_descriptor::decode(told.encode()), told);
   const memory_region own =
       memory_region::allocate(*pair_.owner_context, 100, access::read_write, {memory_kind::cuda});
   EXPECT_TRUE(own.descriptor().shareable);
-  EXPECT_EQ(own.descriptor().handle.offset, 0U);
+  EXPECT_EQ(own.descriptor().cuda_ipc.offset, 0U);
 }
 
 TEST_F(SharedWithItself, IsNotSharedWithoutDriverOrReader) {
   const auto bytes = cuda_program::allocate_pattern(1000, 1);
   const memory_region hidden(*pair_.owner_context, bytes, access::write);
-  EXPECT_EQ(hidden.descriptor().handle, memory_handle());
+  EXPECT_EQ(hidden.descriptor().cuda_ipc, cuda_ipc_handle());
   const memory_region managed(*pair_.owner_context, cuda_program::allocate_managed(1000),
                               access::read);
-  EXPECT_EQ(managed.descriptor().handle, memory_handle());
+  EXPECT_EQ(managed.descriptor().cuda_ipc, cuda_ipc_handle());
   for (const char* const call : {"cuIpcGetMemHandle", "cuCtxPushCurrent"}) {
     const memory_region before(*pair_.owner_context, bytes, access::read);
     fake_cuda_fail(call, call == std::string("cuIpcGetMemHandle") ? 0 : 1, 1, 1);
     const memory_region refused(*pair_.owner_context, bytes, access::read);
-    EXPECT_EQ(refused.descriptor().handle, memory_handle()) << call;
-    EXPECT_EQ(refused.descriptor().loan, memory_loan()) << call;
+    EXPECT_EQ(refused.descriptor().cuda_ipc, cuda_ipc_handle()) << call;
+    EXPECT_EQ(refused.descriptor().cma, cma_handle()) << call;
     fake_cuda_fail(call, 0, 0, 0);
   }
 }

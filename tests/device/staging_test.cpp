@@ -20,7 +20,7 @@
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/server.hpp"
-#include "ucx/way.hpp"
+#include "ucx/transfer_method.hpp"
 
 namespace ucx::test {
 namespace {
@@ -270,7 +270,7 @@ TEST(MappedMemory, IsCopiedFromAndToADeviceBehindTheCall) {
   memory_region exposed = pair.allocate(2 * mib);
   fill_pattern(exposed.bytes().first(mib), 3);
   remote_region region = pair.open(exposed);
-  ASSERT_EQ(region.way(), way::mapped);
+  ASSERT_EQ(region.transfer_method(), transfer_method::mapped);
   const auto into = cuda_program::allocate(mib);
   const auto from = cuda_program::allocate_pattern(mib, 4);
   const std::uint64_t before = fake_cuda_bytes(fake_cuda_to_device);
@@ -284,7 +284,7 @@ TEST(MappedMemory, IsCopiedFromAndToADeviceBehindTheCall) {
   writing.wait();
   region.flush();
   EXPECT_EQ(pair.other->staging().copies, 0U);
-  EXPECT_EQ(pair.other->staging().not_direct, 0U);
+  EXPECT_EQ(pair.other->staging().direct_fallbacks, 0U);
   EXPECT_EQ(fake_cuda_bytes(fake_cuda_to_device) - before, mib);
   EXPECT_EQ(fake_cuda_bytes(fake_cuda_from_device), mib);
   EXPECT_TRUE(holds_pattern(cuda_program::content(into), 3));

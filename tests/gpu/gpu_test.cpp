@@ -33,7 +33,7 @@
 #include "ucx/remote_region.hpp"
 #include "ucx/server.hpp"
 #include "ucx/stream.hpp"
-#include "ucx/way.hpp"
+#include "ucx/transfer_method.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx::test {
@@ -191,7 +191,8 @@ TEST_P(MemoryOfAnotherProcess, IsReadWithoutIt) {
   remote_region region = allocated();
   region.read_at(0, mine_.bytes());
   EXPECT_TRUE(holds(mine_.bytes(), 1));
-  if (region.way() != way::cuda_ipc) GTEST_SKIP() << "staged: " << region.why_not(way::cuda_ipc);
+  if (region.transfer_method() != transfer_method::cuda_ipc)
+    GTEST_SKIP() << "staged: " << region.why_not(transfer_method::cuda_ipc);
   EXPECT_EQ(worker_.staging().direct_bytes, tensor_size);
   owner_.process().stop();
   region.read_at(1000, mine_.bytes().first(100'000));
@@ -205,7 +206,8 @@ TEST_P(MemoryOfAnotherProcess, IsWrittenWithoutIt) {
   region.write_at(0, other.bytes());
   region.flush();
   EXPECT_EQ(owner_.ask("holds 2"), "yes");
-  if (region.way() != way::cuda_ipc) GTEST_SKIP() << "staged: " << region.why_not(way::cuda_ipc);
+  if (region.transfer_method() != transfer_method::cuda_ipc)
+    GTEST_SKIP() << "staged: " << region.why_not(transfer_method::cuda_ipc);
   EXPECT_EQ(worker_.staging().direct_bytes, tensor_size);
 }
 

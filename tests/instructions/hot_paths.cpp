@@ -160,7 +160,8 @@ void count_all() {
     simulated_pair_options options = without_delay();
     options.shares_memory = true;
     remote_memory memory(std::string(mebibyte, 'x'), options);
-    require(memory.region.way() == way::mapped, "shared memory is not mapped");
+    require(memory.region.transfer_method() == transfer_method::mapped,
+            "shared memory is not mapped");
     count_buffered(memory, ", mapped");
   }
   count_messages();
@@ -169,7 +170,7 @@ void count_all() {
 /// Whatever makes other instructions of the same source.
 void print_environment() {
   std::printf("compiler  %s\nflags     %s\nlibraries UCX %s, glibc %s\n", UCXIO_COMPILER,
-              UCXIO_FLAGS, to_string(transport_version()).c_str(), ::gnu_get_libc_version());
+              UCXIO_FLAGS, to_string(ucx_version()).c_str(), ::gnu_get_libc_version());
 }
 
 }  // namespace

@@ -24,7 +24,6 @@
 #include "support/bytes/pattern.hpp"
 #include "support/files/temporary_directory.hpp"
 #include "support/process/test_peer.hpp"
-#include "ucx/bulk_open.hpp"
 #include "ucx/client.hpp"
 #include "ucx/connection_manager.hpp"
 #include "ucx/context.hpp"
@@ -33,6 +32,7 @@
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/listener.hpp"
+#include "ucx/many_files.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/pipe_broker.hpp"
 #include "ucx/pipe_stream.hpp"
@@ -290,7 +290,7 @@ TEST(ForkedChildren, AreToldByEveryHandleWhatTheyAre) {
     wrong.unless_thrown("a directory", [&] { asking.list_directory(""); });
     wrong.unless_thrown("a lane", [&] { detail::further_client(asking, 1); });
     wrong.unless_thrown("a new connection", [&] { detail::reconnected(asking); });
-    wrong.unless_told(open_each(asking, std::vector<std::string>{"file"}, access::read)[0].error,
+    wrong.unless_told(open_many(asking, std::vector<std::string>{"file"}, access::read)[0].error,
                       "an open of many");
     wrong.unless_thrown("a read of a file", [&] { file.read_at(0, into); });
     wrong.unless_thrown("a manager", [&] { managed.add("peer", listens); });

@@ -76,7 +76,7 @@ TEST(IdleStreams, WakeNobody) {
       ASSERT_TRUE(made.put('w').flush()) << name << ": " << made.error_message();
     }
   }
-  ifstream following(url + "/file", std::ios::in, stream_options{.follow = 1s});
+  ifstream following(url + "/file", std::ios::in, stream_options{.follow_timeout = 1s});
   ASSERT_NE(following.get(), EOF);
 
   const ::pid_t there = owner.process().pid();
@@ -104,7 +104,7 @@ TEST(IdleStreams, WakeTheirOwnersWhenTheyRead) {
   const std::string url = owner.ask("serve");
   const temporary_directory directory;
   owner.ask("publish_file file " + directory.make("file", std::string(1'000'000, 'x')).string());
-  ifstream in(url + "/file", std::ios::in, stream_options{.buffer_size = 1000, .depth = 1});
+  ifstream in(url + "/file", std::ios::in, stream_options{.buffer_size = 1000, .queue_depth = 1});
   const std::uint64_t before = sleeps_of(owner.process().pid());
   std::uint64_t seen = before;
   for (int i = 0; i < 900 && seen == before; ++i) {

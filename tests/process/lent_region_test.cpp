@@ -15,7 +15,7 @@
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/remote_region.hpp"
-#include "ucx/way.hpp"
+#include "ucx/transfer_method.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx::test {
@@ -34,12 +34,14 @@ class LentRegion : public testing::Test {
     return options;
   }
   static constexpr const char* forbidden = "the system lets no process read another one";
-  static bool is_readable(const remote_region& region) { return region.way() == way::cma; }
+  static bool is_readable(const remote_region& region) {
+    return region.transfer_method() == transfer_method::cma;
+  }
   /// What the peer lends now.
   remote_region borrow() {
     const remote_descriptor lent =
         remote_descriptor::decode(from_hex(owner_.ask("lend " + std::to_string(size) + " 3")));
-    EXPECT_NE(lent.loan, memory_loan());
+    EXPECT_NE(lent.cma, cma_handle());
     return remote_region(connection_, lent);
   }
 

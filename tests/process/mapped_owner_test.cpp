@@ -19,7 +19,7 @@
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/remote_region.hpp"
-#include "ucx/way.hpp"
+#include "ucx/transfer_method.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx::test {
@@ -65,7 +65,7 @@ class MappedOwner : public testing::Test {
 };
 
 TEST_F(MappedOwner, SharesItsMemoryWithAnotherProcess) {
-  ASSERT_EQ(region_.way(), way::mapped);
+  ASSERT_EQ(region_.transfer_method(), transfer_method::mapped);
   EXPECT_TRUE(holds_pattern(region_.view(0, mapped_size), 1));
   const std::vector<std::byte> changed = pattern(mapped_size, 5);
   region_.write_at(0, changed);
@@ -99,7 +99,7 @@ class MappedName : public testing::Test {
 TEST_F(MappedName, IsAStreamInPlace) {
   client server(url_);
   remote_region region = server.open("weights", access::read_write);
-  EXPECT_EQ(region.way(), way::mapped);
+  EXPECT_EQ(region.transfer_method(), transfer_method::mapped);
   ifstream in(url_ + "/weights");
   EXPECT_TRUE(holds_pattern(bytes_of(get_text(in)), 3));
   fstream both(url_ + "/weights");

@@ -193,7 +193,7 @@ TEST_P(MessageDeath, OfASenderBeforeItsPayloadIsAskedFor) {
     test_peer victim(plane());
     message header = message_of(victim, kind, large);
     EXPECT_EQ(header.length(), large);
-    EXPECT_FALSE(header.is_here());
+    EXPECT_FALSE(header.has_payload());
     victim.process().kill();
     const clock::time_point death = clock::now();
     std::vector<std::byte> into(large);

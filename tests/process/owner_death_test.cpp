@@ -197,7 +197,7 @@ TEST_P(SharedMemory, SurvivesItsOwnersDeathOrSaysSo) {
   const worker reader(parent);
   const endpoint connection(reader, address);
   remote_region region(connection, descriptor);
-  EXPECT_EQ(region.way(), way::rma);
+  EXPECT_EQ(region.transfer_method(), transfer_method::rma);
   std::vector<std::byte> into(1U << 20U);
   region.read_at(0, into);
   EXPECT_TRUE(holds_pattern(into, 1));

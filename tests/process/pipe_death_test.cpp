@@ -206,11 +206,11 @@ TEST_P(PipeDeath, OfATwoWayPeerThatHadEndedItsOutput) {
 /// A broadcast to two processes, one of which is killed.
 class PipeBroadcastDeath : public PipeDeath {
  protected:
-  opipestream start(slow_reader slow) {
+  opipestream start(slow_reader_policy slow) {
     for (test_peer* each : {&stays_, &victim_}) begin(*each, "in");
     pipe_options chosen = options();
     chosen.readers = 2;
-    chosen.slow = slow;
+    chosen.slow_reader = slow;
     opipestream out(name(), chosen);
     EXPECT_TRUE(out) << out.error_message();
     for (test_peer* each : {&stays_, &victim_}) expect_open(*each);
@@ -224,7 +224,7 @@ class PipeBroadcastDeath : public PipeDeath {
 };
 
 TEST_P(PipeBroadcastDeath, EndsAllWhereItWaitsForTheSlow) {
-  opipestream out = start(slow_reader::wait);
+  opipestream out = start(slow_reader_policy::wait);
   stays_.say("pipe rest");
   victim_.process().kill();
   expect_writes_to_fail(out);
@@ -237,7 +237,7 @@ TEST_P(PipeBroadcastDeath, EndsAllWhereItWaitsForTheSlow) {
 }
 
 TEST_P(PipeBroadcastDeath, IsNoMatterWhereTheSlowAreDropped) {
-  opipestream out = start(slow_reader::drop);
+  opipestream out = start(slow_reader_policy::drop);
   stays_.say("pipe rest");
   victim_.process().kill();
   const std::string more = text_of(100'000);
@@ -253,7 +253,7 @@ TEST_P(PipeBroadcastDeath, IsNoMatterWhereTheSlowAreDropped) {
 }
 
 TEST_P(PipeBroadcastDeath, OfEveryReaderFailsTheWriter) {
-  opipestream out = start(slow_reader::drop);
+  opipestream out = start(slow_reader_policy::drop);
   victim_.process().kill();
   stays_.process().kill();
   expect_writes_to_fail(out);

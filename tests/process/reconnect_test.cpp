@@ -96,7 +96,7 @@ TEST_F(Reconnect, ReaderGoesOnInTheSameFile) {
   const std::string all = text(5'000'000);
   directory_.make("data", all);
   publish_the_store();
-  ifstream in(at("data"), ios::in, {.buffer_size = 64 << 10, .reconnect = patient});
+  ifstream in(at("data"), ios::in, {.buffer_size = 64 << 10, .reconnect_timeout = patient});
   std::string got(1'000'000, ' ');
   ASSERT_TRUE(in.read(got.data(), 1'000'000)) << in.error_message();
   restart();
@@ -195,7 +195,8 @@ TEST_F(Reconnect, ReaderWaitsForTheServerToBeThereAgain) {
   const std::string all = text(100'000);
   directory_.make("data", all);
   publish_by([this] { server_->ask("publish_file data " + (directory_ / "data").string()); });
-  ifstream in(at("data"), ios::in, {.buffer_size = 4096, .depth = 1, .reconnect = patient});
+  ifstream in(at("data"), ios::in,
+              {.buffer_size = 4096, .queue_depth = 1, .reconnect_timeout = patient});
   ASSERT_EQ(in.get(), static_cast<unsigned char>(all[0]));
   kill();
   std::string rest(all.size() - 1, ' ');
@@ -212,7 +213,7 @@ TEST_F(Reconnect, KilledInTheMiddleOfALongReadChangesNoByte) {
   const std::string all = text(std::size_t{48} << 20U);
   directory_.make("data", all);
   publish_the_store();
-  ifstream in(at("data"), ios::in, {.buffer_size = 256 << 10, .reconnect = patient});
+  ifstream in(at("data"), ios::in, {.buffer_size = 256 << 10, .reconnect_timeout = patient});
   for (int round = 0; round < 3; ++round) {
     in.seekg(0);
     std::string got(all.size(), ' ');
@@ -230,7 +231,7 @@ TEST_F(Reconnect, KilledInTheMiddleOfALongReadChangesNoByte) {
 TEST_F(Reconnect, WithoutItTheConnectionIsLost) {
   directory_.make("data", text(100'000));
   publish_the_store();
-  ifstream in(at("data"), ios::in, {.buffer_size = 4096, .depth = 1});
+  ifstream in(at("data"), ios::in, {.buffer_size = 4096, .queue_depth = 1});
   in.get();
   restart();
   in.seekg(50'000);
@@ -242,7 +243,8 @@ TEST_F(Reconnect, WithoutItTheConnectionIsLost) {
 TEST_F(Reconnect, ReaderIsToldThatTheFileChanged) {
   const auto data = directory_.make("data", text(100'000));
   publish_the_store();
-  ifstream in(at("data"), ios::in, {.buffer_size = 4096, .depth = 1, .reconnect = patient});
+  ifstream in(at("data"), ios::in,
+              {.buffer_size = 4096, .queue_depth = 1, .reconnect_timeout = patient});
   in.get();
   kill();
   std::fstream(data) << "other";
@@ -264,8 +266,9 @@ TEST_F(Reconnect, ReaderIsToldThatTheFileWasReplaced) {
   const std::string all = text(100'000);
   const auto data = directory_.make("data", all);
   publish_the_store();
-  ifstream in(at("data"), ios::in,
-              {.buffer_size = 4096, .depth = 1, .follow = 1ms, .reconnect = patient});
+  ifstream in(
+      at("data"), ios::in,
+      {.buffer_size = 4096, .queue_depth = 1, .follow_timeout = 1ms, .reconnect_timeout = patient});
   in.get();
   kill();
   directory_.make("new", all + "more");
@@ -279,7 +282,8 @@ TEST_F(Reconnect, ReaderIsToldThatTheFileWasReplaced) {
 TEST_F(Reconnect, ReaderIsToldThatTheFileIsGone) {
   const auto data = directory_.make("data", text(100'000));
   publish_the_store();
-  ifstream in(at("data"), ios::in, {.buffer_size = 4096, .depth = 1, .reconnect = patient});
+  ifstream in(at("data"), ios::in,
+              {.buffer_size = 4096, .queue_depth = 1, .reconnect_timeout = patient});
   in.get();
   kill();
   std::filesystem::remove(data);
@@ -291,7 +295,8 @@ TEST_F(Reconnect, ReaderIsToldThatTheFileIsGone) {
 
 TEST_F(Reconnect, MemoryOfAnotherServerIsAnotherContent) {
   publish_by([this] { server_->ask("publish data 100000 7"); });
-  ifstream in(at("data"), ios::in, {.buffer_size = 4096, .depth = 1, .reconnect = patient});
+  ifstream in(at("data"), ios::in,
+              {.buffer_size = 4096, .queue_depth = 1, .reconnect_timeout = patient});
   in.get();
   restart();
   in.seekg(50'000);
@@ -309,7 +314,7 @@ TEST_F(Reconnect, MemoryIsTheSameWhereOnlyTheConnectionWasLost) {
   quick.context.share_memory = false;  // so that the server is asked
   client own(url_, quick);
   fstream both(own, "data", ios::in | ios::out,
-               {.buffer_size = 4096, .depth = 1, .reconnect = patient});
+               {.buffer_size = 4096, .queue_depth = 1, .reconnect_timeout = patient});
   both << "ab" << std::flush;
   ASSERT_TRUE(both) << both.error_message();
   server_->process().stop();
@@ -331,7 +336,8 @@ TEST_F(Reconnect, MemoryIsTheSameWhereOnlyTheConnectionWasLost) {
 TEST_F(Reconnect, GivesUpWhenNobodyIsThereInTime) {
   directory_.make("data", text(100'000));
   publish_the_store();
-  ifstream in(at("data"), ios::in, {.buffer_size = 4096, .depth = 1, .reconnect = 50ms});
+  ifstream in(at("data"), ios::in,
+              {.buffer_size = 4096, .queue_depth = 1, .reconnect_timeout = 50ms});
   in.get();
   kill();
   in.seekg(50'000);
@@ -348,7 +354,7 @@ TEST_F(Reconnect, FollowerGoesOnInAFileThatBecameLonger) {
   const auto log = directory_.make("log", "first\n");
   publish_the_store();
   client own(url_);
-  ifstream in(own, "log", ios::in, {.follow = patient, .reconnect = patient});
+  ifstream in(own, "log", ios::in, {.follow_timeout = patient, .reconnect_timeout = patient});
   std::string line;
   ASSERT_TRUE(std::getline(in, line));
   auto reading = std::async(std::launch::async, [&] { std::getline(in, line); });
@@ -368,7 +374,7 @@ TEST_F(Reconnect, FollowerOfASilentServerIsToldSo) {
   quick.worker.heartbeat_interval = 100ms;
   quick.worker.heartbeat_timeout = 400ms;
   client own(url_, quick);
-  ifstream in(own, "log", ios::in, {.follow = std::chrono::hours(1)});
+  ifstream in(own, "log", ios::in, {.follow_timeout = std::chrono::hours(1)});
   std::string line;
   ASSERT_TRUE(std::getline(in, line));
   server_->process().stop();
@@ -383,7 +389,7 @@ TEST_F(Reconnect, StreamsOfOneClientShareTheNewConnection) {
   directory_.make("data", text(100'000));
   publish_the_store();
   client own(url_);
-  const stream_options options{.buffer_size = 4096, .depth = 1, .reconnect = patient};
+  const stream_options options{.buffer_size = 4096, .queue_depth = 1, .reconnect_timeout = patient};
   ifstream one(own, "data", ios::in, options);
   ifstream two(own, "data", ios::in, options);
   one.get();
@@ -423,7 +429,7 @@ TEST_F(Reconnect, ClientThatWasLostAndThenClosedStaysSo) {
 
 TEST_F(Reconnect, AppendingGoesOnAfterItWasToldWhatIsMissing) {
   publish_the_store();
-  ofstream out(at("log"), ios::app, {.reconnect = patient});
+  ofstream out(at("log"), ios::app, {.reconnect_timeout = patient});
   out << "first\n" << std::flush;
   ASSERT_TRUE(out) << out.error_message();
   kill();
@@ -442,7 +448,7 @@ TEST_F(Reconnect, AppendingGoesOnAfterItWasToldWhatIsMissing) {
 
 TEST_F(Reconnect, AppendingWhereNothingIsMissingJustGoesOn) {
   publish_the_store();
-  ofstream out(at("log"), ios::app, {.reconnect = patient});
+  ofstream out(at("log"), ios::app, {.reconnect_timeout = patient});
   out << "first\n" << std::flush;
   restart_and_notice();
   out << "second\n" << std::flush;
@@ -455,7 +461,7 @@ TEST_F(Reconnect, AppendingWhereNothingIsMissingJustGoesOn) {
 
 TEST_F(Reconnect, AppendingBehindSomebodyElseIsRefused) {
   publish_the_store();
-  ofstream out(at("log"), ios::app, {.reconnect = patient});
+  ofstream out(at("log"), ios::app, {.reconnect_timeout = patient});
   out << "first\n" << std::flush;
   restart_and_notice(
       [this] { std::ofstream(directory_ / "log", ios::app) << "somebody else's\n"; });
@@ -467,7 +473,7 @@ TEST_F(Reconnect, AppendingBehindSomebodyElseIsRefused) {
 TEST_F(Reconnect, EditingInPlaceGoesOnInTheSameFile) {
   directory_.make("data", "0123456789");
   publish_the_store();
-  fstream both(at("data"), ios::in | ios::out, {.reconnect = patient});
+  fstream both(at("data"), ios::in | ios::out, {.reconnect_timeout = patient});
   both << "ab" << std::flush;
   ASSERT_TRUE(both) << both.error_message();
   restart();
@@ -483,7 +489,7 @@ TEST_F(Reconnect, EditingInPlaceGoesOnInTheSameFile) {
 
 TEST_F(Reconnect, NewFileThatWasNotCommittedHasToBeWrittenAgain) {
   publish_the_store();
-  ofstream out(at("new"), ios::out, {.reconnect = patient});
+  ofstream out(at("new"), ios::out, {.reconnect_timeout = patient});
   out << "half" << std::flush;
   ASSERT_TRUE(out) << out.error_message();
   restart();

@@ -185,9 +185,10 @@ TEST(SilentServer, IsWaitedForOnceWhereAStreamWithLanesIsClosed) {
   client_options options;
   options.worker.close_timeout = 2s;
   client own(url, options);
-  std::optional<ifstream> in(std::in_place, own, "file", std::ios::in, stream_options{.lanes = 16});
+  std::optional<ifstream> in(std::in_place, own, "file", std::ios::in,
+                             stream_options{.connections = 16});
   ASSERT_NE(in->get(), EOF) << in->error_message();
-  ASSERT_EQ(in->rdbuf()->statistics().lanes, 16U);
+  ASSERT_EQ(in->rdbuf()->statistics().connections, 16U);
   owner.process().stop();
   const clock::time_point begin = clock::now();
   in.reset();

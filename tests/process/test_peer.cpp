@@ -51,7 +51,7 @@
 #include "ucx/message.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/server.hpp"
-#include "ucx/way.hpp"
+#include "ucx/transfer_method.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx::test {
@@ -356,8 +356,10 @@ class peer {
   }
   /// way: how the bytes of what was opened move, and why not otherwise.
   std::string way(std::istringstream&) {
-    return std::string(to_string(region_->way())) + ' ' +
-           (region_->way() == way::message ? region_->why_not(way::cma) : "");
+    return std::string(to_string(region_->transfer_method())) + ' ' +
+           (region_->transfer_method() == transfer_method::message
+                ? region_->why_not(transfer_method::cma)
+                : "");
   }
 
   std::string files(std::istringstream&) {

@@ -58,7 +58,7 @@ TEST(WatchedPeer, DeathEndsWhatIsOutstandingOverSharedMemory) {
   std::mutex mutex;
   std::optional<connection_end> end;
   endpoint_options options;
-  options.failure = peer_failure::undetected;
+  options.error_handling = error_handling_mode::none;
   options.watched_by = &watching;
   options.events.on_closed = [&](const connection_end& told) {
     const std::lock_guard guard(mutex);
@@ -66,7 +66,7 @@ TEST(WatchedPeer, DeathEndsWhatIsOutstandingOverSharedMemory) {
   };
   endpoint fast(reader, local, std::move(options));
   fast.wait_connected();
-  remote_region region(fast, exposed, {.way = way::message});
+  remote_region region(fast, exposed, {.transfer_method = transfer_method::message});
   std::vector<std::byte> into(1 << 20);
   region.read_at(0, into);
   EXPECT_TRUE(holds_pattern(into, 1));

@@ -81,11 +81,11 @@ void serve(const std::string& bind) {
 }
 
 void check_region(ucx::client& server) {
-  ::setenv("UCXIO_WAY", "rma", 1);  // within one host another way is better
+  ::setenv("UCXIO_TRANSFER_METHOD", "rma", 1);  // within one host another way is better
   ucx::remote_region region = server.open("memory", ucx::access::read_write);
-  ::unsetenv("UCXIO_WAY");
-  require(region.way() == ucx::way::rma,
-          std::string("the way is rma, it is ").append(ucx::to_string(region.way())));
+  ::unsetenv("UCXIO_TRANSFER_METHOD");
+  require(region.transfer_method() == ucx::transfer_method::rma,
+          std::string("the way is rma, it is ").append(ucx::to_string(region.transfer_method())));
   std::vector<std::byte> all(memory_size);
   region.read_at(0, all);
   for (std::size_t i = 0; i < half; ++i) require(all[i] == pattern(i), "what is read");
@@ -101,9 +101,9 @@ void check_region(ucx::client& server) {
 /// Opens a region by this way, whatever would be better.
 ucx::remote_region open_by(ucx::client& server, const char* way, const char* name,
                            std::error_code& ec = ucx::throws) {
-  ::setenv("UCXIO_WAY", way, 1);
+  ::setenv("UCXIO_TRANSFER_METHOD", way, 1);
   ucx::remote_region region = server.open(name, ucx::access::read, {}, ec);
-  ::unsetenv("UCXIO_WAY");
+  ::unsetenv("UCXIO_TRANSFER_METHOD");
   return region;
 }
 

@@ -58,7 +58,7 @@ pipe_streambuf call_agent(const url& server, const client_settings& settings,
                           const std::stop_token& stop) {
   pipe_options options;
   options.window = window;
-  options.meeting = settings.options().worker.connect_timeout;
+  options.connect_timeout = settings.options().worker.connect_timeout;
   options.stop = stop;
   try {
     const std::string caller = new_caller();
@@ -73,8 +73,8 @@ pipe_streambuf call_agent(const url& server, const client_settings& settings,
 
 pipe_streambuf await_call(const url& own_server, const std::stop_token& stop) {
   pipe_options options;
-  options.window = pipe_options::least_window;
-  options.meeting = std::chrono::hours(1);
+  options.window = pipe_options::min_window;
+  options.connect_timeout = std::chrono::hours(1);
   options.timeout = most_for_a_caller;
   options.stop = stop;
   return {own_server.with_name(calls_name), std::ios_base::in, options};
@@ -90,7 +90,7 @@ pipe_streambuf answer_call(pipe_streambuf call, const url& own_server,
   call.close();
   pipe_options options;
   options.window = window;
-  options.meeting = most_for_a_caller;
+  options.connect_timeout = most_for_a_caller;
   options.stop = stop;
   return {place_of(own_server, caller), std::ios_base::in | std::ios_base::out, options};
 }

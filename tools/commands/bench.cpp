@@ -72,9 +72,9 @@ void check(const bench_options& options) {
                   fmt::format("--size: {} is not between 1 and {} bytes", size, most_of_a_call));
   }
   for (const std::size_t lanes : options.lanes) {
-    if (lanes >= 1 && lanes <= stream_options::most_lanes) continue;
+    if (lanes >= 1 && lanes <= stream_options::max_connections) continue;
     throw failure(exit_code::usage, fmt::format("--lanes: {} is not between 1 and {}", lanes,
-                                                stream_options::most_lanes));
+                                                stream_options::max_connections));
   }
 }
 
@@ -108,7 +108,7 @@ struct subject {
   std::chrono::nanoseconds duration;
 
   fstream open(ios_base::openmode mode, std::size_t lanes) const {
-    fstream opened(server, name, mode | ios_base::binary, stream_options{.lanes = lanes});
+    fstream opened(server, name, mode | ios_base::binary, stream_options{.connections = lanes});
     if (!opened.is_open()) throw error(opened.error(), opened.error_message());
     opened.exceptions(ios_base::badbit | ios_base::failbit);
     return opened;
@@ -117,7 +117,7 @@ struct subject {
 
 throughput over(const fstream& measured_stream, std::size_t lanes, throughput measured) {
   measured.lanes = lanes;
-  measured.used = measured_stream.rdbuf()->statistics().lanes;
+  measured.used = measured_stream.rdbuf()->statistics().connections;
   return measured;
 }
 
@@ -161,7 +161,7 @@ findings measure(const bench_options& options, const client_settings& settings) 
       throw failure(exit_code::usage, to_string(from) + " is empty: there is nothing to read");
     }
     found.transports = server.transports();
-    found.way = ucx::to_string(region.way());
+    found.way = ucx::to_string(region.transfer_method());
     found.why = reason_of_way(found.described, region, found.transports);
     of.sizes = sizes_for(options, of.size, from);
     found.small = measure_latency(region, duration);

@@ -54,7 +54,7 @@ remote_region open(client& server, const url& from) {
     std::error_code unknown;
     if (!may_be_directory) throw;
     const bool is_directory = server.stat(from.name(), {}, unknown).type == entry_type::directory;
-    if (unknown == errc::store_gone) throw error(unknown, "opening " + ucx::to_string(from));
+    if (unknown == errc::stale_store) throw error(unknown, "opening " + ucx::to_string(from));
     if (unknown || !is_directory) throw;
     const std::string place = ucx::to_string(from);
     throw failure(exit_code::usage,
@@ -123,7 +123,7 @@ void copy(const source& chosen, const cat_options& options, std::vector<char>& p
 void follow(source& chosen, const cat_options& options, std::vector<char>& piece,
             transfer_counters& counters) {
   ifstream in(chosen.through, chosen.from.name(), std::ios_base::in,
-              {.buffer_size = piece_size, .follow = output_look, .verify = options.verify});
+              {.buffer_size = piece_size, .follow_timeout = output_look, .verify = options.verify});
   const auto fail_here = [&in] { throw failure(exit_code_of(in.error()), in.error_message()); };
   if (!in || !in.seekg(static_cast<std::streamoff>(options.offset))) fail_here();
   for (std::uint64_t left = options.length; left > 0;) {
@@ -151,7 +151,7 @@ void cat(const cat_options& options, const client_settings& settings, transfer_c
     throw failure(exit_code::usage, "--follow: one of them would never end; give one URL");
   }
   // Memory has the size that it has.
-  if (options.follow && opened.front().region.measurable()) {
+  if (options.follow && opened.front().region.can_refresh_size()) {
     follow(opened.front(), options, piece, counters);
     return close_output();
   }

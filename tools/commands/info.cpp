@@ -28,7 +28,7 @@ struct info_options {
 /// How the bytes of one published name move, and why that way.
 struct chosen_way {
   entry described;
-  ucx::way way = ucx::way::automatic;
+  ucx::transfer_method way = ucx::transfer_method::automatic;
   std::string why;
   std::string region;
   std::optional<std::uint64_t> in_huge_pages;
@@ -45,7 +45,7 @@ struct server_info {
 chosen_way look_at(client& server, const entry& described,
                    const std::vector<std::string>& transports) {
   const remote_region region = server.open(described.name, described.granted);
-  return {described, region.way(), reason_of_way(described, region, transports),
+  return {described, region.transfer_method(), reason_of_way(described, region, transports),
           region.description(), region.bytes_in_huge_pages()};
 }
 
@@ -74,7 +74,7 @@ server_info ask(const url& from, const client_settings& settings) {
 nlohmann::ordered_json json_of_this_side() {
   const context own;
   return {{"ucxio", to_string(version())},
-          {"ucx", to_string(transport_version())},
+          {"ucx", to_string(ucx_version())},
           {"protocol", protocol_version()},
           {"transports", own.transports()},
           {"unused", own.unused()}};
@@ -112,7 +112,7 @@ std::string lines_of_unused(const std::vector<std::string>& unused) {
 std::string lines_of_this_side() {
   const context own;
   return fmt::format("ucxio       {}\nUCX         {}\nprotocol    {}\ntransports  {}\n{}",
-                     to_string(version()), to_string(transport_version()), protocol_version(),
+                     to_string(version()), to_string(ucx_version()), protocol_version(),
                      fmt::join(own.transports(), "\n            "), lines_of_unused(own.unused()));
 }
 

@@ -47,8 +47,8 @@ std::string options_text(const outlined_command& command) {
 }
 
 constexpr std::string_view environment =
-    "UCX_...     what UCX is to use, as its own documentation says\n"
-    "UCXIO_WAY   message, rma, cma, cuda_ipc or mapped: how bytes move\n";
+    "UCX_...                 what UCX is to use, as its own documentation says\n"
+    "UCXIO_TRANSFER_METHOD   message, rma, cma, cuda_ipc or mapped: how bytes move\n";
 
 std::string manual(const program_outline& outline) {
   std::string text = ".TH UCXIO 1 \"\" \"ucxio " + to_string(ucx::version()) + "\"\n";

@@ -62,8 +62,8 @@ struct watched_end {
 
 pipe_options options_of(const pipe_command& command, const client_settings& settings) {
   pipe_options chosen;
-  chosen.meeting = default_meeting;
-  if (settings.timeout_seconds) chosen.meeting = settings.options().worker.connect_timeout;
+  chosen.connect_timeout = default_meeting;
+  if (settings.timeout_seconds) chosen.connect_timeout = settings.options().worker.connect_timeout;
   chosen.window = command.window;
   return chosen;
 }
@@ -154,7 +154,7 @@ void send(const pipe_command& command, const client_settings& settings,
           const watched_end& watched) {
   pipe_options options = options_of(command, settings);
   options.readers = command.others;
-  if (command.drop) options.slow = slow_reader::drop;
+  if (command.drop) options.slow_reader = slow_reader_policy::drop;
   const meeting_place place(command, "receive", watched.line);
   pipe_streambuf pipe(place.where(), std::ios_base::out, options);
   watched.line.restart();
@@ -229,9 +229,9 @@ void describe(CLI::App& end, const std::shared_ptr<pipe_command>& command,
 }
 
 void check_others(const pipe_command& command, const char* option) {
-  if (command.others > 0 && command.others <= pipe_options::most_peers) return;
+  if (command.others > 0 && command.others <= pipe_options::max_peers) return;
   throw failure(exit_code::usage, fmt::format("{}: {} is not between 1 and {}", option,
-                                              command.others, pipe_options::most_peers));
+                                              command.others, pipe_options::max_peers));
 }
 
 void add_send(CLI::App& pipe, client_settings& shared) {
@@ -269,8 +269,7 @@ void add_receive(CLI::App& pipe, client_settings& shared) {
       "  ucxio pipe receive --bind 10.0.0.7:7471 --insecure > model");
   end.callback([command, &shared] {
     check_others(*command, "--writers");
-    if (command->window < pipe_options::least_window ||
-        command->window > pipe_options::most_window) {
+    if (command->window < pipe_options::min_window || command->window > pipe_options::max_window) {
       throw failure(exit_code::usage, "--window: not between 64K and 1G");
     }
     run_end(*command, shared, STDOUT_FILENO, receive);

@@ -217,7 +217,7 @@ class server_failure {
 
   void happen(const listener_failure& what) {
     const std::lock_guard guard(mutex_);
-    if (words_.empty()) words_ = what.words;
+    if (words_.empty()) words_ = what.error_message;
     ending_.end();
   }
   int exit_code() const {
@@ -292,9 +292,9 @@ void serve(const serve_options& options, const client_settings& settings) {
   patience farewell(longest_farewell);  // goes last, so that it watches the server's end too
   std::jthread telling;
   const std::string nowhere = options.address_file.empty() ? "127.0.0.1:0" : "";
-  if (options.workers == 0 || options.workers > server_options::most_workers) {
+  if (options.workers == 0 || options.workers > server_options::max_workers) {
     throw failure(exit_code::usage, fmt::format("--workers: {} is not between 1 and {}",
-                                                options.workers, server_options::most_workers));
+                                                options.workers, server_options::max_workers));
   }
   std::optional<device_files> copies_on_device;
   if (!options.gpu_copies.empty()) copies_on_device.emplace(options.gpu);
@@ -368,12 +368,12 @@ void add_limits(CLI::App& command, store_options& limits) {
   const auto add = [&](const char* name, std::size_t& limit, const char* text) {
     command.add_option(name, limit, text)->type_name("N")->check(CLI::PositiveNumber);
   };
-  add("--most-open-files", limits.most_open_files,
+  add("--most-open-files", limits.max_open_files,
       "files of each store that clients may have open together (default: half of `ulimit -n`, "
       "which all stores share)");
-  add("--most-open-files-of-one-client", limits.most_open_files_of_one_client,
+  add("--most-open-files-of-one-client", limits.max_open_files_per_client,
       "the same of each client (default: half of that)");
-  add("--most-writers", limits.most_writers,
+  add("--most-writers", limits.max_writers,
       "files of each store that may be open for writing (default: half of --most-open-files, 2048 "
       "at "
       "most)");

@@ -24,7 +24,7 @@ constexpr std::size_t piece_size = std::size_t{4} << 20U;
 device_files::device_files(int device) try
     : pool_(std::make_unique<memory_pool>(
           memory_place{memory_kind::cuda, device},
-          memory_pool_options{.bound = std::numeric_limits<std::size_t>::max()})) {
+          memory_pool_options{.max_size = std::numeric_limits<std::size_t>::max()})) {
 } catch (const error& failed) {
   throw failure(exit_code_of(failed.code()), fmt::format("--gpu-copy: {}", failed.what()));
 }

@@ -14,7 +14,7 @@ location::location(const std::string& text) {
   if (text.empty()) throw failure(exit_code::usage, "an empty path");
   ends_in_slash_ = text.ends_with('/');
   is_content_ = text == "." || text.ends_with("/.") || text.ends_with("/./");
-  if (!url::is_meant_by(text)) {
+  if (!url::has_url_scheme(text)) {
     local_ = text;
     return;
   }
@@ -52,7 +52,7 @@ location location::below(std::string_view name) const {
   throw failure(exit_code::usage,
                 fmt::format("\"{}\" can not be a name on a server: names are UTF-8 of at most {} "
                             "bytes",
-                            printable(name), url::longest_name));
+                            printable(name), url::max_name_size));
 }
 
 location location::beside(std::string_view name) const {

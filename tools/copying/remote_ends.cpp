@@ -83,10 +83,10 @@ class remote_source final : public copy_source {
     });
   }
   void check_unchanged() override {
-    if (!region_.measurable()) return;
+    if (!region_.can_refresh_size()) return;
     const bool is_same = told_of(from_, [&] {
       remote_region mine = handle();
-      return client_.measure(mine).size == size_ && mine.content() == before_;
+      return client_.refresh_size(mine).size == size_ && mine.content() == before_;
     });
     if (is_same) return;
     throw failure(exit_code::content_changed,
@@ -127,7 +127,7 @@ class remote_target final : public copy_target {
       return;
     }
     region_.emplace(open(terms.verify));
-    grows_ = region_->limit() > region_->size();
+    grows_ = region_->max_size() > region_->size();
     check_room(size);
   }
   ~remote_target() override {
@@ -174,11 +174,11 @@ class remote_target final : public copy_target {
     return location(to).beside(partial_name(location(to).leaf())).remote();
   }
   void check_room(std::uint64_t size) const {
-    if (region_->limit() >= size) return;
-    throw failure(
-        exit_code::no_space,
-        fmt::format("{}: {} bytes do not fit into {}", ucx::to_string(to_), size, region_->limit()),
-        failure::reach::one_file);
+    if (region_->max_size() >= size) return;
+    throw failure(exit_code::no_space,
+                  fmt::format("{}: {} bytes do not fit into {}", ucx::to_string(to_), size,
+                              region_->max_size()),
+                  failure::reach::one_file);
   }
   /// Returns whether there is none any more.
   bool remove_partial() noexcept {

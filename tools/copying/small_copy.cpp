@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "copying/new_file.hpp"
-#include "ucx/bulk_open.hpp"
+#include "ucx/many_files.hpp"
 
 namespace ucx::tool {
 namespace {
@@ -49,7 +49,7 @@ void fetch_small(const std::vector<copy_task>& tasks, const copy_context& contex
   std::vector<std::string> names;
   for (const copy_task& each : tasks) names.push_back(each.from.remote().name());
   client& server = context.clients.of(tasks.front().from.remote());
-  const std::vector<fetched_name> fetched = fetch_each(server, names, small_size);
+  const std::vector<read_result> fetched = read_many(server, names, small_size);
   for (std::size_t i = 0; i < tasks.size() && !context.stop.stop_requested(); ++i) {
     if (fetched[i].error == errc::timed_out) {  // who asks again waits again
       failed(failure(exit_code::timed_out,
@@ -92,11 +92,11 @@ void remove_left(client& server, const std::vector<location>& stored) {
     } catch (const std::exception&) {  // so long a name none can have
     }
   }
-  std::vector<opened_name> opened = open_each(server, names);
+  std::vector<open_result> opened = open_many(server, names);
   for (std::size_t i = 0; i < names.size(); ++i) {
     const bool is_there = std::exchange(opened[i].region, std::nullopt).has_value();
     // One that a store does not let this client open, with so many others, may be there.
-    if (!is_there && opened[i].error != errc::too_many_of_client) continue;
+    if (!is_there && opened[i].error != errc::too_many_client_files) continue;
     std::error_code ignored;
     server.remove(names[i], {}, ignored);
   }
@@ -117,7 +117,7 @@ void store_small(const std::vector<copy_task>& tasks, const copy_context& contex
   }
   if (context.stop.stop_requested()) return;
   client& server = context.clients.of(tasks.front().to.remote());
-  const std::vector<std::error_code> outcomes = store_each(server, files);
+  const std::vector<std::error_code> outcomes = write_many(server, files);
   std::vector<location> stored;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     // It may be there yet: who tries again would meet it.

@@ -44,7 +44,7 @@ exit_code exit_code_of(const std::error_code& cause) noexcept {
     case errc::stale_region:
     case errc::no_such_region:
       return exit_code::content_changed;
-    case errc::damaged_on_the_way:
+    case errc::checksum_mismatch:
       return exit_code::integrity;
     case errc::no_space:
       return exit_code::no_space;

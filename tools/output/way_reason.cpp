@@ -9,31 +9,32 @@ namespace ucx::tool {
 
 std::string reason_of_way(const entry& described, const remote_region& region,
                           const std::vector<std::string>& transports) {
-  switch (region.way()) {
-    case way::mapped:
+  switch (region.transfer_method()) {
+    case transfer_method::mapped:
       return "the server's memory is mapped here, and used in place";
-    case way::rma:
+    case transfer_method::rma:
       return "the transport reads the server's memory without the server, and writes it where UCX "
              "can";
-    case way::cma:
+    case transfer_method::cma:
       return "this process reads the server's memory where it lies; writes go by message";
-    case way::cuda_ipc:
+    case transfer_method::cuda_ipc:
       return "the CUDA driver copies the server's memory without the server";
-    case way::message:
-    case way::automatic:
+    case transfer_method::message:
+    case transfer_method::automatic:
       break;
   }
   if (described.type == entry_type::file) return "a file: the server reads it when it is asked";
-  const char* forced = std::getenv("UCXIO_WAY");
-  if (forced != nullptr && forced == ucx::to_string(way::message)) return "UCXIO_WAY says so";
+  const char* forced = std::getenv("UCXIO_TRANSFER_METHOD");
+  if (forced != nullptr && forced == ucx::to_string(transfer_method::message))
+    return "UCXIO_TRANSFER_METHOD says so";
   if (described.kind != memory_kind::host) {
     return fmt::format("memory of a device, and {}: the server answers",
-                       region.why_not(way::cuda_ipc));
+                       region.why_not(transfer_method::cuda_ipc));
   }
   return fmt::format(
       "no RMA to it over {}: {}; not mapped: {}; not read where it lies: {}: the server answers",
-      fmt::join(transports, ", "), region.why_not(way::rma), region.why_not(way::mapped),
-      region.why_not(way::cma));
+      fmt::join(transports, ", "), region.why_not(transfer_method::rma),
+      region.why_not(transfer_method::mapped), region.why_not(transfer_method::cma));
 }
 
 }  // namespace ucx::tool

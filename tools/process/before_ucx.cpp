@@ -55,7 +55,7 @@ void add_to_environment(char** argv, char** environment) noexcept {
     for (char** each = environment; *each != nullptr; ++each) longer.push_back(*each);
     const std::size_t before = longer.size();
     add(longer, log_to_stderr);
-    if (transport_version() >= waits_long) add(longer, short_wait);
+    if (ucx_version() >= waits_long) add(longer, short_wait);
     if (longer.size() == before) return;
     longer.push_back(nullptr);
     if (::readlink("/proc/self/exe", program.data(), program.size() - 1) < 0) {

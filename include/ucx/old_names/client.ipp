@@ -38,7 +38,7 @@
                                                           std::chrono::nanoseconds wait,
                                                           std::error_code& ec,
                                                           const io_options& options = {}) {
-  return measure(file, known, wait, options, ec);
+  return refresh_size(file, known, wait, options, ec);
 }
 [[deprecated("the error code comes last")]] std::vector<content_digest> digest(
     remote_region& file, const digest_range& wanted, std::error_code& ec,
@@ -85,4 +85,13 @@ template <std::same_as<bool> Durable>
 [[deprecated("stream_options::lanes, or another client")]] client lane(
     std::size_t number, std::error_code& ec = throws) const {
   return detail::further_client(*this, number, ec);
+}
+[[deprecated("refresh_size()")]] entry measure(
+    remote_region& file, std::uint64_t known = 0,
+    std::chrono::nanoseconds wait = std::chrono::nanoseconds::zero(),
+    const io_options& options = {}, std::error_code& ec = throws) {
+  return refresh_size(file, known, wait, options, ec);
+}
+[[deprecated("set_shared_idle_timeout()")]] static void linger(std::chrono::nanoseconds timeout) {
+  set_shared_idle_timeout(timeout);
 }

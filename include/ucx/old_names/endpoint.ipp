@@ -1,6 +1,6 @@
 // Of ucx::endpoint, for one version: the constructor by host and port, the forms whose error code
-// does not come last, and messages of before `message_id`, `payload` and `receive_target`. Included
-// within the class.
+// does not come last, and messages of before `message_destination`, `payload` and `receive_target`.
+// Included within the class.
 
 /// A template, so that braces stand for a `peer_address`.
 template <std::convertible_to<std::string_view> Host>
@@ -103,4 +103,7 @@ template <std::integral Count>
 post_send_message(std::uint64_t number, std::span<const std::byte> header, const payload& what,
                   std::uint64_t key, std::error_code& ec, const send_options& options = {}) {
   post_send(active_message{number, header}, what, key, options, ec);
+}
+[[deprecated("max_header_size()")]] std::size_t longest_header() const noexcept {
+  return max_header_size();
 }

@@ -25,3 +25,4 @@ template <std::integral Count>
     missing_resource missing = missing_resource::fallback, const io_options& options = {}) {
   return start_receive({made, from, static_cast<std::size_t>(most), missing}, options);
 }
+[[deprecated("has_payload()")]] bool is_here() const noexcept { return has_payload(); }

@@ -25,3 +25,6 @@ template <std::integral Count>
     const tag_match& wanted, message_parts& made, Count most, const io_options& options = {}) {
   return start_receive(wanted, {made, static_cast<std::size_t>(most)}, options);
 }
+[[deprecated("next_timeout()")]] std::chrono::nanoseconds next_deadline() const {
+  return next_timeout();
+}

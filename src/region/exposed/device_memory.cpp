@@ -133,7 +133,7 @@ void device_memory::withdraw() noexcept {
   if (copier_->close(std::chrono::steady_clock::now() + longest_copy)) release();
 }
 
-memory_handle handle_of(const device_memory& lent) noexcept {
+cuda_ipc_handle handle_of(const device_memory& lent) noexcept {
   const cuda_context& context = lent.context();
   const cuda_driver& driver = context.driver();
   if (lent.place().kind != memory_kind::cuda || !driver.shares_memory()) return {};

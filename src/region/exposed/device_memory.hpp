@@ -77,6 +77,6 @@ class device_memory final : public file_source, public std::enable_shared_from_t
 
 /// Returns the driver's handle of `lent` for other processes. Its size is 0 where the driver gives
 /// none (for memory of a pool, for example). Peers are then answered by message.
-memory_handle handle_of(const device_memory& lent) noexcept;
+cuda_ipc_handle handle_of(const device_memory& lent) noexcept;
 
 }  // namespace ucx::detail

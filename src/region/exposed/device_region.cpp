@@ -85,8 +85,8 @@ void device_region::lend() {
 remote_descriptor device_region::descriptor() const {
   remote_descriptor made = describe();
   if (!record_) return made;
-  made.loan = loan_;
-  made.handle = handle_;
+  made.cma = loan_;
+  made.cuda_ipc = handle_;
   made.shareable = owned_;
   return made;
 }

@@ -54,8 +54,8 @@ class device_region final : public exposed_region,
   held_file<device_memory> memory_;
   // Where processes of this host find it.
   std::unique_ptr<region_record> record_;
-  memory_loan loan_;
-  memory_handle handle_;
+  cma_handle loan_;
+  cuda_ipc_handle handle_;
   bool owned_ = false;
   const std::shared_ptr<uncopied_bytes> uncopied_;
 };

@@ -183,8 +183,8 @@ remote_descriptor memory_region_core::descriptor() const {
   remote_descriptor made = describe();
   made.address = reinterpret_cast<std::uintptr_t>(data_);
   made.shareable = shareable_;
-  if (file_) made.file = file_->location();
-  if (record_) made.loan = loan_;
+  if (file_) made.memfd = file_->location();
+  if (record_) made.cma = loan_;
   made.remote_key = key_;
   return made;
 }

@@ -58,7 +58,7 @@ class memory_region_core final : public exposed_region {
   aligned_memory owned_;
   std::unique_ptr<shared_memory> file_;
   std::unique_ptr<region_record> record_;  // where others of the host read it
-  memory_loan loan_;
+  cma_handle loan_;
   ucp_mem_h memory_ = nullptr;
   std::vector<std::byte> key_;
 };

@@ -19,7 +19,7 @@ region_record::region_record(const remote_descriptor& described) : token_(new_to
   record_.begin(token_, subject_of(described));
 }
 
-memory_loan region_record::location() const noexcept {
+cma_handle region_record::location() const noexcept {
   return {.process = static_cast<std::uint64_t>(::getpid()),
           .record = reinterpret_cast<std::uintptr_t>(&record_),
           .token = token_};

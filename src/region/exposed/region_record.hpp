@@ -23,7 +23,7 @@ class region_record {
   region_record& operator=(const region_record&) = delete;
   ~region_record() { record_.end(); }
   /// Returns where it is.
-  memory_loan location() const noexcept;
+  cma_handle location() const noexcept;
 
  private:
   const std::uint64_t token_;

@@ -66,7 +66,7 @@ transfer_path::outcome cma_path::write(const std::shared_ptr<write_tracker>&, st
 std::optional<std::uint64_t> cma_path::bytes_in_huge_pages() const {
   const remote_descriptor& described = region_.descriptor();
   // The owner's record was seen: the number is its own.
-  return huge_bytes(std::to_string(described.loan.process), described.address, described.size);
+  return huge_bytes(std::to_string(described.cma.process), described.address, described.size);
 }
 
 }  // namespace ucx::detail

@@ -22,7 +22,7 @@ class cma_path final : public transfer_path {
   /// does not; feature_disabled (there are no messages for what is declined).
   static result<std::unique_ptr<transfer_path>> open(peer_region& region);
 
-  ucx::way method() const noexcept override { return way::cma; }
+  ucx::transfer_method method() const noexcept override { return transfer_method::cma; }
   outcome read(std::uint64_t offset, std::span<std::byte> into, const io_options& options,
                std::error_code& ec) override;
   outcome write(const std::shared_ptr<write_tracker>& tracker, std::uint64_t offset,

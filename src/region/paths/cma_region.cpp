@@ -18,13 +18,13 @@ constexpr std::size_t longest_part = std::size_t{4} << 20U;
 
 cma_region::cma_region(ucp_api& api, const remote_descriptor& described) noexcept
     : api_(api),
-      loan_(described.loan),
+      loan_(described.cma),
       address_(described.address),
-      expected_{.token = described.loan.token, .about = subject_of(described)} {}
+      expected_{.token = described.cma.token, .about = subject_of(described)} {}
 
 std::unique_ptr<cma_region> cma_region::open(ucp_api& api, const remote_descriptor& described,
                                              std::string& why_not) {
-  if (described.loan.process == 0) {
+  if (described.cma.process == 0) {
     why_not = "its owner does not let processes of its host read it";
     return nullptr;
   }

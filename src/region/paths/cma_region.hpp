@@ -33,7 +33,7 @@ class cma_region {
   bool read_part(std::uint64_t address, std::span<std::byte> into) noexcept;
 
   ucp_api& api_;
-  const memory_loan loan_;
+  const cma_handle loan_;
   const std::uint64_t address_;
   const cma_record::content expected_;
 };

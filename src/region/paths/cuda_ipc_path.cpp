@@ -40,7 +40,7 @@ result<std::unique_ptr<transfer_path>> cuda_ipc_path::open(peer_region& region, 
 
 void cuda_ipc_path::goes_by_message(std::string why) noexcept {
   complaint_ = std::move(why);
-  method_ = way::message;
+  method_ = transfer_method::message;
 }
 
 transfer_path::outcome cuda_ipc_path::read(std::uint64_t offset, std::span<std::byte> into,
@@ -78,7 +78,7 @@ bool cuda_ipc_path::was_moved(std::uint64_t bytes, std::error_code outcome) {
   }
   region_.endpoint().worker().staging_shelf().account().count_direct(bytes);
   complaint_.clear();
-  method_ = way::cuda_ipc;
+  method_ = transfer_method::cuda_ipc;
   return true;
 }
 

@@ -25,7 +25,7 @@ class cuda_ipc_path final : public transfer_path {
   /// Errors: not_supported, and why it may not; feature_disabled (there are no messages).
   static result<std::unique_ptr<transfer_path>> open(peer_region& region, bool at_once);
 
-  ucx::way method() const noexcept override { return method_; }
+  ucx::transfer_method method() const noexcept override { return method_; }
   outcome read(std::uint64_t offset, std::span<std::byte> into, const io_options& options,
                std::error_code& ec) override;
   outcome write(const std::shared_ptr<write_tracker>& tracker, std::uint64_t offset,
@@ -46,8 +46,9 @@ class cuda_ipc_path final : public transfer_path {
   void goes_by_message(std::string why) noexcept;
   void was_refused();
 
-  std::unique_ptr<cuda_ipc_region> memory_;       // nothing, once the owner lends it no more
-  std::atomic<ucx::way> method_ = way::cuda_ipc;  // is read without the lock
+  std::unique_ptr<cuda_ipc_region> memory_;  // nothing, once the owner lends it no more
+  std::atomic<ucx::transfer_method> method_ =
+      transfer_method::cuda_ipc;  // is read without the lock
   std::string complaint_;
 };
 

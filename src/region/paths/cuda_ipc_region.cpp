@@ -16,7 +16,7 @@ cuda_ipc_region::cuda_ipc_region(const remote_descriptor& described,
 std::unique_ptr<cuda_ipc_region> cuda_ipc_region::open(ucp_api& api,
                                                        const remote_descriptor& described,
                                                        std::string& why_not) {
-  const memory_handle& handle = described.handle;
+  const cuda_ipc_handle& handle = described.cuda_ipc;
   const cuda_driver* const driver = cuda_driver::find();
   if (handle.size == 0) {
     why_not = "its owner does not share it with processes of its host";
@@ -27,7 +27,7 @@ std::unique_ptr<cuda_ipc_region> cuda_ipc_region::open(ucp_api& api,
     why_not = "there is no CUDA driver here that shares memory";
   } else if (std::unique_ptr<cma_region> record = cma_region::open(api, described, why_not)) {
     // The driver can not open a handle that this process made.
-    if (described.loan.process != static_cast<std::uint64_t>(::getpid())) {
+    if (described.cma.process != static_cast<std::uint64_t>(::getpid())) {
       return std::unique_ptr<cuda_ipc_region>(new cuda_ipc_region(described, std::move(record)));
     }
     why_not = "its owner is this process";

@@ -20,7 +20,7 @@ class mapped_path final : public transfer_path {
   /// Maps the owner's memory. Errors: not_supported, and why it can not be mapped.
   static result<std::unique_ptr<transfer_path>> open(peer_region& region);
 
-  ucx::way method() const noexcept override { return way::mapped; }
+  ucx::transfer_method method() const noexcept override { return transfer_method::mapped; }
   outcome read(std::uint64_t offset, std::span<std::byte> into, const io_options& options,
                std::error_code& ec) override;
   outcome write(const std::shared_ptr<write_tracker>& tracker, std::uint64_t offset,

@@ -1,9 +1,9 @@
 #include "region/paths/path_choice.hpp"
 
-#include <cstdlib>
 #include <string_view>
 #include <utility>
 
+#include "base/renamed_variable.hpp"
 #include "connection/endpoint_core.hpp"
 #include "cuda/device_pointer.hpp"
 #include "region/paths/cma_path.hpp"
@@ -17,15 +17,19 @@
 namespace ucx::detail {
 namespace {
 
-result<way> wanted_by_environment() {
-  const char* variable = std::getenv("UCXIO_WAY");
-  const std::string_view forced = variable == nullptr ? "" : variable;
-  if (forced.empty()) return way::automatic;
-  for (const way each : {way::message, way::rma, way::cma, way::cuda_ipc, way::mapped}) {
+renamed_variable method_variable() noexcept { return {"UCXIO_TRANSFER_METHOD", "UCXIO_WAY"}; }
+
+result<transfer_method> wanted_by_environment() {
+  const renamed_variable variable = method_variable();
+  const std::string_view forced = variable.value;
+  if (forced.empty()) return transfer_method::automatic;
+  for (const transfer_method each :
+       {transfer_method::message, transfer_method::rma, transfer_method::cma,
+        transfer_method::cuda_ipc, transfer_method::mapped}) {
     if (forced == to_string(each)) return each;
   }
   return failure{errc::bad_configuration,
-                 "UCXIO_WAY is \"" + std::string(forced) +
+                 std::string(variable.name) + " is \"" + std::string(forced) +
                      "\", and may be \"message\", \"rma\", \"cma\", \"cuda_ipc\" or \"mapped\""};
 }
 
@@ -68,22 +72,22 @@ result<path_choice> choose_freely(peer_region& region) {
                  why_not + ", and the context was made without feature::am"};
 }
 
-result<path_choice> choose_by_name(peer_region& region, way wanted) {
+result<path_choice> choose_by_name(peer_region& region, transfer_method wanted) {
   switch (wanted) {
-    case way::mapped:
+    case transfer_method::mapped:
       return only(mapped_path::open(region));
-    case way::cuda_ipc:
+    case transfer_method::cuda_ipc:
       return only(cuda_ipc_path::open(region, true));
-    case way::cma:
+    case transfer_method::cma:
       return only(cma_path::open(region));
-    case way::rma:
+    case transfer_method::rma:
       return only(rma_path::open(region));
-    case way::message:
+    case transfer_method::message:
       if (region.endpoint().worker().context().has(feature::am)) {
         return path_choice{.asked_for = true};
       }
       return failure{errc::feature_disabled, "the context was made without feature::am"};
-    case way::automatic:
+    case transfer_method::automatic:
       break;
   }
   return choose_freely(region);
@@ -91,13 +95,14 @@ result<path_choice> choose_by_name(peer_region& region, way wanted) {
 
 }  // namespace
 
-result<path_choice> choose_path(peer_region& region, way wanted) {
-  if (wanted != way::automatic) return choose_by_name(region, wanted);
+result<path_choice> choose_path(peer_region& region, transfer_method wanted) {
+  if (wanted != transfer_method::automatic) return choose_by_name(region, wanted);
   const auto forced = wanted_by_environment();
   if (!forced) return forced.why();
   auto chosen = choose_by_name(region, *forced);
-  if (!chosen && *forced != way::automatic) {
-    chosen.why().text = "UCXIO_WAY=" + std::string(to_string(*forced)) + ": " + chosen.why().text;
+  if (!chosen && *forced != transfer_method::automatic) {
+    chosen.why().text = std::string(method_variable().name) + "=" +
+                        std::string(to_string(*forced)) + ": " + chosen.why().text;
   }
   return chosen;
 }

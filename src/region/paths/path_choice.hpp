@@ -6,7 +6,7 @@
 
 #include "base/result.hpp"
 #include "region/paths/transfer_path.hpp"
-#include "ucx/way.hpp"
+#include "ucx/transfer_method.hpp"
 
 namespace ucx::detail {
 
@@ -22,8 +22,10 @@ struct path_choice {
 
 /// Chooses a path for `region`: the first of mapped, CUDA IPC or CMA, RMA and message that leads
 /// there. If `wanted` names a way, only that one is tried. If `wanted` is automatic, the
-/// environment's `UCXIO_WAY` may name one. Logs where the path is less than could be expected.
-/// Errors: bad_configuration (`UCXIO_WAY`); of the way that was wanted; feature_disabled.
-result<path_choice> choose_path(peer_region& region, way wanted);
+/// environment's `UCXIO_TRANSFER_METHOD` may name one. Logs where the path is less than could be
+/// expected.
+/// Errors: bad_configuration (`UCXIO_TRANSFER_METHOD`); of the way that was wanted;
+/// feature_disabled.
+result<path_choice> choose_path(peer_region& region, transfer_method wanted);
 
 }  // namespace ucx::detail

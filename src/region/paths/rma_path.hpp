@@ -28,7 +28,7 @@ class rma_path final : public transfer_path {
   static result<std::unique_ptr<transfer_path>> open(peer_region& region);
   ~rma_path() override { drop_key(); }
 
-  ucx::way method() const noexcept override { return way::rma; }
+  ucx::transfer_method method() const noexcept override { return transfer_method::rma; }
   outcome read(std::uint64_t offset, std::span<std::byte> into, const io_options& options,
                std::error_code& ec) override;
   outcome write(const std::shared_ptr<write_tracker>& tracker, std::uint64_t offset,

@@ -47,7 +47,7 @@ bool is_meant(const memory_stamp& found, const remote_descriptor& described) noe
 
 std::unique_ptr<shared_mapping> shared_mapping::open(const remote_descriptor& described,
                                                      std::string& why_not) {
-  const memory_file& file = described.file;
+  const memfd_handle& file = described.memfd;
   if (file.process == 0) {
     why_not = "the memory is not in a file that peers may map";
     return nullptr;

@@ -13,7 +13,7 @@
 #include "region/paths/peer_region.hpp"
 #include "ucx/access.hpp"
 #include "ucx/io_options.hpp"
-#include "ucx/way.hpp"
+#include "ucx/transfer_method.hpp"
 
 namespace ucx::detail {
 
@@ -42,7 +42,7 @@ class transfer_path {
   transfer_path& operator=(const transfer_path&) = delete;
 
   /// Returns what users see. May change, of memory of a device.
-  virtual ucx::way method() const noexcept = 0;
+  virtual ucx::transfer_method method() const noexcept = 0;
 
   // Accesses that were checked, between the owner's memory and the caller's, which is the host's.
   virtual outcome read(std::uint64_t offset, std::span<std::byte> into, const io_options& options,

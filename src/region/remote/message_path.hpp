@@ -25,7 +25,7 @@ class message_path final : public transfer_path {
  public:
   explicit message_path(remote_region_core& region);
 
-  ucx::way method() const noexcept override { return way::message; }
+  ucx::transfer_method method() const noexcept override { return transfer_method::message; }
   /// Errors: not_supported (`verify`, of memory of a device).
   outcome read(std::uint64_t offset, std::span<std::byte> into, const io_options& options,
                std::error_code& ec) override {

@@ -168,7 +168,7 @@ void region_read::arrived() {
   }
   leave();
   if (unsealed_) return complete(errc::not_supported);
-  complete(damaged ? make_error_code(errc::damaged_on_the_way) : std::error_code());
+  complete(damaged ? make_error_code(errc::checksum_mismatch) : std::error_code());
 }
 
 std::string region_read::describe() const {

@@ -11,7 +11,7 @@
 namespace ucx::detail {
 
 /// The extent of a region, as its owner gave it at the opening, and as it was seen since. Under the
-/// worker's lock, but for `size()`, `limit()` and `measurable()`.
+/// worker's lock, but for `size()`, `limit()` and `can_refresh_size()`.
 class remote_extent {
  public:
   remote_extent(std::uint64_t size, const content_id& content) noexcept

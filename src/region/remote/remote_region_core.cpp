@@ -64,7 +64,7 @@ result<std::shared_ptr<remote_region_core>> remote_region_core::make(
   if (const std::error_code lost = endpoint->status()) {
     return failure{lost, "opening " + made->description()};
   }
-  if (const auto chosen = made->choose_path(options.way); !chosen) {
+  if (const auto chosen = made->choose_path(options.transfer_method); !chosen) {
     return failure{chosen.why().code, "opening " + made->description() + ": " + chosen.why().text};
   }
   remote_region_core* core = made.get();
@@ -72,7 +72,7 @@ result<std::shared_ptr<remote_region_core>> remote_region_core::make(
   return std::shared_ptr<remote_region_core>(std::move(held), core);
 }
 
-result<void> remote_region_core::choose_path(ucx::way wanted) {
+result<void> remote_region_core::choose_path(ucx::transfer_method wanted) {
   auto chosen = detail::choose_path(*this, wanted);
   if (!chosen) return std::move(chosen).why();
   chosen_ = *std::move(chosen);
@@ -111,40 +111,41 @@ result<std::byte*> remote_region_core::view(std::uint64_t offset, std::uint64_t 
   if (length > descriptor_.size || offset > descriptor_.size - length) {
     return failure{errc::out_of_range};
   }
-  if (path_->method() == way::mapped) return path_->address() + offset;
-  return failure{errc::not_supported, why_not(way::mapped)};
+  if (path_->method() == transfer_method::mapped) return path_->address() + offset;
+  return failure{errc::not_supported, why_not(transfer_method::mapped)};
 }
 
-std::string remote_region_core::why_not(ucx::way wanted) const {
-  if (wanted == way::automatic || wanted == path_->method()) return {};
+std::string remote_region_core::why_not(ucx::transfer_method wanted) const {
+  if (wanted == transfer_method::automatic || wanted == path_->method()) return {};
   const bool by_driver = is_copied_by_driver(descriptor_.kind);
   std::string why;
   switch (wanted) {
-    case way::mapped:
+    case transfer_method::mapped:
       why = chosen_.not_mapped;
       break;
-    case way::cma:
+    case transfer_method::cma:
       why = by_driver ? "it is memory of a CUDA device" : chosen_.not_read;
       break;
-    case way::cuda_ipc:
+    case transfer_method::cuda_ipc:
       why = by_driver ? chosen_.not_read : "it is no memory of a CUDA device";
       // The driver may have refused what was chosen.
       if (by_driver && why.empty() && chosen_.path) why = chosen_.path->complaint();
       break;
-    case way::rma:
+    case transfer_method::rma:
       why = chosen_.not_rma;
       break;
-    case way::message:
+    case transfer_method::message:
       if (!endpoint_.worker().context().has(feature::am)) {
         why = "the context was made without feature::am";
       }
       break;
-    case way::automatic:
+    case transfer_method::automatic:
       break;
   }
   if (!why.empty()) return why;
   if (chosen_.asked_for) return "it was asked to go another way";
-  return path_->method() == way::message ? "it was not tried" : "a better way is in use";
+  return path_->method() == transfer_method::message ? "it was not tried"
+                                                     : "a better way is in use";
 }
 
 bool remote_region_core::shares_messages(access wanted) const noexcept {

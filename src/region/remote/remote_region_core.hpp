@@ -24,7 +24,7 @@
 #include "ucx/io_options.hpp"
 #include "ucx/remote_descriptor.hpp"
 #include "ucx/remote_region.hpp"
-#include "ucx/way.hpp"
+#include "ucx/transfer_method.hpp"
 
 namespace ucx::detail {
 
@@ -77,7 +77,7 @@ class remote_region_core final : public peer_region,
   /// not_supported where they are not, and why.
   result<std::byte*> view(std::uint64_t offset, std::uint64_t length, access wanted) const;
   /// Returns why the bytes do not move in the way `wanted`; nothing where they do. Under the lock.
-  std::string why_not(ucx::way wanted) const;
+  std::string why_not(ucx::transfer_method wanted) const;
   /// Returns whether accesses go by message to an owner that answers several in one.
   bool shares_messages(access wanted) const noexcept;
 
@@ -108,7 +108,7 @@ class remote_region_core final : public peer_region,
 
  private:
   remote_region_core(endpoint_core& endpoint, const remote_descriptor& descriptor);
-  result<void> choose_path(ucx::way wanted);
+  result<void> choose_path(ucx::transfer_method wanted);
   operation* read_into_device(std::uint64_t offset, std::span<std::byte> into,
                               const io_options& options, std::error_code& ec);
   operation* write_from_device(const std::shared_ptr<write_tracker>& tracker, std::uint64_t offset,

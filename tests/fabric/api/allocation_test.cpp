@@ -77,8 +77,8 @@ std::uint64_t at_least_of(int rounds, Operation operation) {
 /// Ends the shared clients of cases before: they leave their servers on a thread of their own, and
 /// what it allocates counts.
 void end_lingering_clients() {
-  client::linger(std::chrono::seconds(0));
-  client::linger(std::chrono::seconds(10));
+  client::set_shared_idle_timeout(std::chrono::seconds(0));
+  client::set_shared_idle_timeout(std::chrono::seconds(10));
 }
 
 class Allocation : public testing::TestWithParam<pair_options> {

@@ -73,7 +73,8 @@ std::string told_of_a_lost_port() {
   if (!told) return "nobody was told";
   if (told->reason != errc::too_many_files) return "told " + told->reason.message();
   if (told->port != lost) return "told of " + to_string(told->port);
-  return told->words.find(to_string(lost)) != std::string::npos ? "told of it" : told->words;
+  return told->error_message.find(to_string(lost)) != std::string::npos ? "told of it"
+                                                                        : told->error_message;
 }
 
 /// In a process of its own: UCX keeps the handler of the socket, whose number no other may have.

@@ -141,7 +141,7 @@ std::size_t longest_piece(const std::vector<char>& bytes) {
 
 /// UCX 1.13.1 cuts what is sent before the connection is there, and nothing later: longer pieces
 /// end the process that gets them.
-bool keeps_to_it_when_connected() { return transport_version() >= version_number{1, 14, 0}; }
+bool keeps_to_it_when_connected() { return ucx_version() >= version_number{1, 14, 0}; }
 
 class LongerSegments : public testing::TestWithParam<route> {};
 

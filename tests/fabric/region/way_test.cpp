@@ -24,29 +24,32 @@
 #include "support/transports/connected_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/stream.hpp"
-#include "ucx/way.hpp"
+#include "ucx/transfer_method.hpp"
 
 namespace ucx::test {
 namespace {
 
 using std::ios;
 
-constexpr std::array every_way{way::message, way::rma, way::mapped, way::cma, way::cuda_ipc};
+constexpr std::array every_way{transfer_method::message, transfer_method::rma,
+                               transfer_method::mapped, transfer_method::cma,
+                               transfer_method::cuda_ipc};
 
 /// Returns the ways that are real over a route, of memory that suits it, for a reader in `from`.
-std::set<way> real_ways(route over, const context& from) {
-  std::set<way> real;
-  if (over != route::shared_memory) real.insert(way::message);  // that has no messages
-  if (over == route::shared_memory) real.insert(way::rma);
-  if (over == route::borrowed && has_cma(from) && system_reads_processes()) real.insert(way::cma);
-  if (over == route::mapped) real.insert(way::mapped);
+std::set<transfer_method> real_ways(route over, const context& from) {
+  std::set<transfer_method> real;
+  if (over != route::shared_memory) real.insert(transfer_method::message);  // that has no messages
+  if (over == route::shared_memory) real.insert(transfer_method::rma);
+  if (over == route::borrowed && has_cma(from) && system_reads_processes())
+    real.insert(transfer_method::cma);
+  if (over == route::mapped) real.insert(transfer_method::mapped);
   return real;
 }
 
 /// Returns the way that the environment forces.
-std::optional<way> forced_way() {
-  const char* const forced = std::getenv("UCXIO_WAY");
-  for (const way each : every_way) {
+std::optional<transfer_method> forced_way() {
+  const char* const forced = std::getenv("UCXIO_TRANSFER_METHOD");
+  for (const transfer_method each : every_way) {
     if (forced != nullptr && to_string(each) == forced) return each;
   }
   return std::nullopt;
@@ -60,19 +63,20 @@ class WayOver : public testing::TestWithParam<route> {
 TEST_P(WayOver, CanBeAskedForWhereItIsReal) {
   const memory_region owned = pair_.allocate(300 * kib);
   fill_pattern(owned.bytes());
-  const std::set<way> real = real_ways(GetParam(), pair_.reader_context());
+  const std::set<transfer_method> real = real_ways(GetParam(), pair_.reader_context());
   std::vector<std::byte> into(owned.size());
-  for (const way wanted : every_way) {
+  for (const transfer_method wanted : every_way) {
     SCOPED_TRACE(to_string(wanted));
     std::error_code ec;
-    remote_region region(*pair_.connection, owned.descriptor(), {.way = wanted}, ec);
+    remote_region region(*pair_.connection, owned.descriptor(), {.transfer_method = wanted}, ec);
     if (!real.contains(wanted)) {
       EXPECT_TRUE(ec == errc::not_supported || ec == errc::feature_disabled) << ec.message();
       continue;
     }
     ASSERT_FALSE(ec) << ec.message();
-    EXPECT_EQ(region.way(), wanted);
-    for (const way each : every_way) EXPECT_EQ(region.why_not(each).empty(), each == wanted);
+    EXPECT_EQ(region.transfer_method(), wanted);
+    for (const transfer_method each : every_way)
+      EXPECT_EQ(region.why_not(each).empty(), each == wanted);
     std::fill(into.begin(), into.end(), std::byte{0});
     region.read_at(0, into);
     EXPECT_TRUE(holds_pattern(into));
@@ -86,13 +90,13 @@ TEST_P(WayOver, CanBeAskedForWhereItIsReal) {
 
 // So that a run with a forced way can not pass by leaving everything out.
 TEST_P(WayOver, IsTheOneThatTheEnvironmentForces) {
-  const std::optional<way> forced = forced_way();
-  if (!forced) GTEST_SKIP() << "UCXIO_WAY forces no way";
+  const std::optional<transfer_method> forced = forced_way();
+  if (!forced) GTEST_SKIP() << "UCXIO_TRANSFER_METHOD forces no way";
   const bool real = real_ways(GetParam(), pair_.reader_context()).contains(*forced);
   EXPECT_EQ(pair_.why_not_forced().empty(), real) << pair_.why_not_forced();
   if (!real) return;
   const memory_region owned = pair_.allocate(kib);
-  EXPECT_EQ(pair_.open(owned).way(), *forced);
+  EXPECT_EQ(pair_.open(owned).transfer_method(), *forced);
 }
 
 INSTANTIATE_TEST_SUITE_P(Routes, WayOver,

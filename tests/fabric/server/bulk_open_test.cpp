@@ -1,5 +1,5 @@
 // Many names that are opened at once.
-#include "ucx/bulk_open.hpp"
+#include "ucx/many_files.hpp"
 
 #include <gtest/gtest.h>
 
@@ -37,8 +37,8 @@ TEST(OpenEach, GivesEveryNameItsRegionOrItsError) {
   server served;
   const publication store = served.publish_store(directory / "");
   client reader(served.url());
-  EXPECT_TRUE(open_each(reader, {}).empty());
-  const std::vector<opened_name> opened = open_each(reader, names);
+  EXPECT_TRUE(open_many(reader, {}).empty());
+  const std::vector<open_result> opened = open_many(reader, names);
   ASSERT_EQ(opened.size(), names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (i == 50) {
@@ -58,20 +58,19 @@ TEST(OpenEach, OpensNoMoreThanAStoreAllows) {
   const temporary_directory directory;
   directory.make("x", "1");
   server served;
-  const publication store =
-      served.publish_store(directory / "", {.most_open_files_of_one_client = 10});
+  const publication store = served.publish_store(directory / "", {.max_open_files_per_client = 10});
   client reader(served.url());
   const std::vector<std::string> names(20, "x");
   std::size_t refused = 0;
   {
-    for (const opened_name& each : open_each(reader, names)) {
+    for (const open_result& each : open_many(reader, names)) {
       if (!each.error) continue;
-      EXPECT_EQ(each.error, errc::too_many_of_client);
+      EXPECT_EQ(each.error, errc::too_many_client_files);
       ++refused;
     }
   }
   EXPECT_EQ(refused, 10U);
-  for (const opened_name& each : open_each(reader, std::span(names).first(10))) {
+  for (const open_result& each : open_many(reader, std::span(names).first(10))) {
     EXPECT_FALSE(each.error) << "what was let go of is free again: " << each.error.message();
   }
 }
@@ -82,7 +81,7 @@ TEST(OpenEach, RefusesAccessThatIsNotGranted) {
   const publication shown = owner.publish("m", std::as_bytes(std::span(memory)));
   client reader(owner.url());
   const std::vector<std::string> names{"m"};
-  EXPECT_EQ(open_each(reader, names, access::write).at(0).error, errc::permission_denied);
+  EXPECT_EQ(open_many(reader, names, access::write).at(0).error, errc::permission_denied);
 }
 
 TEST(OpenEach, TellsOfEveryNameThatTheConnectionIsGone) {
@@ -90,12 +89,12 @@ TEST(OpenEach, TellsOfEveryNameThatTheConnectionIsGone) {
   client reader(owner.url());
   owner.close();
   const std::vector<std::string> names(5, "m");
-  for (const opened_name& each : open_each(reader, names)) EXPECT_TRUE(each.error);
+  for (const open_result& each : open_many(reader, names)) EXPECT_TRUE(each.error);
   const client taken = std::move(reader);
-  EXPECT_THROW(open_each(reader, names), error);  // NOLINT(bugprone-use-after-move)
+  EXPECT_THROW(open_many(reader, names), error);  // NOLINT(bugprone-use-after-move)
 }
 
-std::string text_of(const fetched_name& each) {
+std::string text_of(const read_result& each) {
   return {reinterpret_cast<const char*>(each.bytes.data()), each.bytes.size()};
 }
 
@@ -114,8 +113,8 @@ TEST(FetchEach, BringsEveryFileOrItsError) {
   server served;
   const publication store = served.publish_store(directory / "");
   client reader(served.url());
-  EXPECT_TRUE(fetch_each(reader, {}, 1000).empty());
-  const std::vector<fetched_name> fetched = fetch_each(reader, names, 90'000);
+  EXPECT_TRUE(read_many(reader, {}, 1000).empty());
+  const std::vector<read_result> fetched = read_many(reader, names, 90'000);
   ASSERT_EQ(fetched.size(), names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (i == 50) {
@@ -133,9 +132,9 @@ TEST(FetchEach, BringsEveryFileOrItsError) {
     EXPECT_TRUE(fetched[i].bytes.empty());
   }
   const std::vector<std::string> few{"f1", "f2"};
-  EXPECT_EQ(fetch_each(reader, few, 1000).at(0).bytes.size(), 1000U);
-  EXPECT_EQ(fetch_each(reader, few, 1000).at(1).error, errc::message_truncated);
-  EXPECT_EQ(fetch_each(reader, few, 0).at(0).error, errc::message_truncated);
+  EXPECT_EQ(read_many(reader, few, 1000).at(0).bytes.size(), 1000U);
+  EXPECT_EQ(read_many(reader, few, 1000).at(1).error, errc::message_truncated);
+  EXPECT_EQ(read_many(reader, few, 0).at(0).error, errc::message_truncated);
 }
 
 TEST(FetchEach, ReadsWhatWasPublishedByItself) {
@@ -147,7 +146,7 @@ TEST(FetchEach, ReadsWhatWasPublishedByItself) {
   const publication file = owner.publish_file("f", directory / "x");
   client reader(owner.url());
   const std::vector<std::string> names{"m", "f"};
-  const std::vector<fetched_name> fetched = fetch_each(reader, names, 100);
+  const std::vector<read_result> fetched = read_many(reader, names, 100);
   EXPECT_EQ(text_of(fetched.at(0)), "memory");
   EXPECT_EQ(text_of(fetched.at(1)), "a file");
 }
@@ -157,15 +156,14 @@ TEST(FetchEach, LeavesNothingOpen) {
   directory.make("x", "1");
   directory.make("long", std::string(70'000, 'x'));
   server served;
-  const publication store =
-      served.publish_store(directory / "", {.most_open_files_of_one_client = 10});
+  const publication store = served.publish_store(directory / "", {.max_open_files_per_client = 10});
   client reader(served.url());
   for (int round = 0; round < 5; ++round) {
-    for (const fetched_name& each : fetch_each(reader, std::vector<std::string>(50, "x"), 10)) {
+    for (const read_result& each : read_many(reader, std::vector<std::string>(50, "x"), 10)) {
       EXPECT_FALSE(each.error) << each.error.message();
     }
-    for (const fetched_name& each :
-         fetch_each(reader, std::vector<std::string>(10, "long"), 70'000)) {
+    for (const read_result& each :
+         read_many(reader, std::vector<std::string>(10, "long"), 70'000)) {
       EXPECT_EQ(each.bytes.size(), 70'000U) << each.error.message();
     }
   }
@@ -176,9 +174,9 @@ TEST(FetchEach, TellsOfEveryNameThatTheConnectionIsGone) {
   client reader(owner.url());
   owner.close();
   const std::vector<std::string> names(5, "m");
-  for (const fetched_name& each : fetch_each(reader, names, 10)) EXPECT_TRUE(each.error);
+  for (const read_result& each : read_many(reader, names, 10)) EXPECT_TRUE(each.error);
   const client taken = std::move(reader);
-  EXPECT_THROW(fetch_each(reader, names, 10), error);  // NOLINT(bugprone-use-after-move)
+  EXPECT_THROW(read_many(reader, names, 10), error);  // NOLINT(bugprone-use-after-move)
 }
 
 /// A directory that is a writable store of a server, and a client of it.
@@ -197,7 +195,7 @@ class StoreEach : public testing::Test {
   std::error_code store(const std::string& name, const std::string& text,
                         creation how = creation::replace) {
     const short_file file{name, std::as_bytes(std::span(text))};
-    return store_each(writer_, std::span(&file, 1), how).at(0);
+    return write_many(writer_, std::span(&file, 1), how).at(0);
   }
 
   const temporary_directory directory_;
@@ -221,8 +219,8 @@ TEST_F(StoreEach, WritesEveryFileOrTellsWhyNot) {
   }
   files[50].name = "";
   files[60].name = "a/../b";
-  EXPECT_TRUE(store_each(writer_, {}).empty());
-  const std::vector<std::error_code> outcomes = store_each(writer_, files);
+  EXPECT_TRUE(write_many(writer_, {}).empty());
+  const std::vector<std::error_code> outcomes = write_many(writer_, files);
   ASSERT_EQ(outcomes.size(), files.size());
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (i == 50 || i == 60) {
@@ -238,13 +236,13 @@ TEST_F(StoreEach, ReplacesOrMakesAsItIsTold) {
   EXPECT_FALSE(store("f", "first"));
   EXPECT_FALSE(store("f", "second"));
   EXPECT_EQ(read("f"), "second");
-  EXPECT_EQ(store("f", "third", creation::fresh), errc::already_exists);
+  EXPECT_EQ(store("f", "third", creation::exclusive), errc::already_exists);
   EXPECT_EQ(read("f"), "second");
-  EXPECT_FALSE(store("g", "fourth", creation::fresh));
+  EXPECT_FALSE(store("g", "fourth", creation::exclusive));
   EXPECT_EQ(read("g"), "fourth");
   const std::vector<short_file> none;
-  EXPECT_THROW(store_each(writer_, none, creation::append), error);
-  EXPECT_THROW(store_each(writer_, none, creation::overwrite), error);
+  EXPECT_THROW(write_many(writer_, none, creation::append), error);
+  EXPECT_THROW(write_many(writer_, none, creation::overwrite), error);
 }
 
 TEST_F(StoreEach, LeavesAloneWhatIsBeingWritten) {
@@ -257,7 +255,7 @@ TEST_F(StoreEach, LeavesAloneWhatIsBeingWritten) {
 }
 
 TEST_F(StoreEach, WritesNothingWhereItMayNot) {
-  publish({.quota = 100, .largest_file = 60});
+  publish({.quota = 100, .max_file_size = 60});
   EXPECT_EQ(store("long", std::string(61, 'x')), errc::no_space);
   EXPECT_FALSE(store("f", std::string(60, 'x')));
   EXPECT_EQ(store("g", std::string(60, 'y')), errc::no_space);
@@ -272,7 +270,7 @@ TEST_F(StoreEach, GivesBackWhatTheQuotaCountedForReplacedFiles) {
   for (int i = 0; i < 5; ++i) ASSERT_FALSE(store("f", std::string(50, 'x'))) << i;
   std::filesystem::create_directory(directory_ / "d");
   EXPECT_EQ(store("d", std::string(50, 'x')), errc::not_supported);
-  EXPECT_EQ(store("f", std::string(50, 'x'), creation::fresh), errc::already_exists);
+  EXPECT_EQ(store("f", std::string(50, 'x'), creation::exclusive), errc::already_exists);
   EXPECT_EQ(store("g", std::string(51, 'x')), errc::no_space);
   EXPECT_FALSE(store("g", std::string(50, 'x'))) << "what failed is still counted";
 }
@@ -281,7 +279,7 @@ TEST_F(StoreEach, IsRefusedByWhatIsNoWritableStore) {
   std::string memory = "memory";
   const publication shown = served_.publish("m", std::as_bytes(std::span(memory)));
   EXPECT_EQ(store("m", "mine"), errc::not_supported);
-  EXPECT_EQ(store("m", "mine", creation::fresh), errc::already_exists);
+  EXPECT_EQ(store("m", "mine", creation::exclusive), errc::already_exists);
   store_ = publication();
   EXPECT_EQ(store("f", "mine"), errc::no_such_name);
   store_ = served_.publish_store(directory_ / "");
@@ -304,7 +302,7 @@ TEST_F(StoreEach, GoesOnBehindANameThatIsNone) {
   const std::string text = "text";
   const std::vector<short_file> files{{std::string(3000, 'n'), {}},
                                       {"f", std::as_bytes(std::span(text))}};
-  const std::vector<std::error_code> outcomes = store_each(writer_, files);
+  const std::vector<std::error_code> outcomes = write_many(writer_, files);
   EXPECT_EQ(outcomes.at(0), errc::bad_name);
   EXPECT_FALSE(outcomes.at(1));
   EXPECT_FALSE(open.status());
@@ -317,16 +315,16 @@ TEST_F(StoreEach, WritesToSeveralStores) {
   const std::string text = "text";
   const auto bytes = std::as_bytes(std::span(text));
   const std::vector<short_file> files{{"a", bytes}, {"other/b", bytes}, {"c", bytes}};
-  for (const std::error_code& each : store_each(writer_, files)) EXPECT_FALSE(each);
+  for (const std::error_code& each : write_many(writer_, files)) EXPECT_FALSE(each);
   EXPECT_EQ(read("a") + content_of(other / "b") + read("c"), "texttexttext");
 }
 
 TEST_F(StoreEach, TellsOfEveryFileThatTheConnectionIsGone) {
   served_.close();
   const std::vector<short_file> files(5, short_file{.name = "f"});
-  for (const std::error_code& each : store_each(writer_, files)) EXPECT_TRUE(each);
+  for (const std::error_code& each : write_many(writer_, files)) EXPECT_TRUE(each);
   const client taken = std::move(writer_);
-  EXPECT_THROW(store_each(writer_, files), error);  // NOLINT(bugprone-use-after-move)
+  EXPECT_THROW(write_many(writer_, files), error);  // NOLINT(bugprone-use-after-move)
 }
 
 }  // namespace

@@ -153,7 +153,7 @@ TEST(ServerByUrl, TellsThatAFileWasCutOff) {
   server served;
   const publication p = served.publish_file("shrinking", file);
   client reader(served.url());
-  istream in(reader.open("shrinking"), {.buffer_size = 65536, .depth = 2});
+  istream in(reader.open("shrinking"), {.buffer_size = 65536, .queue_depth = 2});
   std::string first(1000, '\0');
   in.read(first.data(), 1000);
   EXPECT_TRUE(in.good());

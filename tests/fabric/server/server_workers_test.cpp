@@ -68,7 +68,7 @@ TEST_F(ServerWorkers, GetTheClientsInTurn) {
 }
 
 TEST_F(ServerWorkers, AreAFewAtLeastAndAtMost) {
-  for (const std::size_t number : {std::size_t{0}, server_options::most_workers + 1}) {
+  for (const std::size_t number : {std::size_t{0}, server_options::max_workers + 1}) {
     std::error_code ec;
     const server refused({.workers = number}, ec);
     EXPECT_EQ(ec, errc::invalid_argument) << number;
@@ -202,7 +202,7 @@ TEST_F(ServerWorkers, LeaveTheClientsOfAll) {
 
 TEST_F(ServerWorkers, CountTheClientsOfAll) {
   server_options few = options();
-  few.most_clients = 2;
+  few.max_clients = 2;
   const server small(few);
   std::deque<client> clients;
   clients.emplace_back(small.url());

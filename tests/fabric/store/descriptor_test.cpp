@@ -31,9 +31,9 @@
 
 #include "support/files/temporary_directory.hpp"
 #include "ucx/client.hpp"
+#include "ucx/copy_to_memfd.hpp"
 #include "ucx/error.hpp"
 #include "ucx/experimental/read_fd_feed.hpp"
-#include "ucx/sealed_copy.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::test {
@@ -89,7 +89,7 @@ TEST_F(SealedCopy, IsAFileWithAllOfIt) {
                                  std::size_t{1} << 20U, (std::size_t{9} << 20U) + 17}) {
     const std::string text = text_of(size);
     directory_.make("file", text);
-    const file_descriptor copy = sealed_copy(at());
+    const file_descriptor copy = copy_to_memfd(at());
     ASSERT_TRUE(copy);
     EXPECT_EQ(::lseek(copy.get(), 0, SEEK_CUR), 0);
     EXPECT_TRUE(read_all(copy.get()).bytes == text) << size;
@@ -103,7 +103,7 @@ TEST_F(SealedCopy, IsAFileWithAllOfIt) {
 TEST_F(SealedCopy, CanBeMappedAndNotBeChanged) {
   const std::string text = text_of(10'000);
   directory_.make("file", text);
-  const file_descriptor copy = sealed_copy(at());
+  const file_descriptor copy = copy_to_memfd(at());
   void* const memory = ::mmap(nullptr, text.size(), PROT_READ, MAP_SHARED, copy.get(), 0);
   ASSERT_NE(memory, MAP_FAILED);
   EXPECT_EQ(std::string_view(static_cast<const char*>(memory), text.size()), text);
@@ -147,30 +147,30 @@ TEST_F(SealedCopy, IsMadeAlsoWhileSignalsArrive) {
   const remote_region region = through.open("file");
   const signals meanwhile;
   std::error_code ec;
-  const file_descriptor copy = sealed_copy(region, {}, ec);
+  const file_descriptor copy = copy_to_memfd(region, {}, ec);
   EXPECT_FALSE(ec) << ec.message();
   EXPECT_EQ(::lseek(copy.get(), 0, SEEK_END), off_t{64} << 20U);
 }
 
 TEST_F(SealedCopy, TellsWhyThereIsNone) {
   std::error_code ec;
-  EXPECT_FALSE(sealed_copy(at("missing"), {}, ec));
+  EXPECT_FALSE(copy_to_memfd(at("missing"), {}, ec));
   EXPECT_EQ(ec, errc::no_such_name);
-  EXPECT_FALSE(sealed_copy(url(served_.url()), {}, ec));
+  EXPECT_FALSE(copy_to_memfd(url(served_.url()), {}, ec));
   EXPECT_EQ(ec, errc::bad_url);
   directory_.make("file", text_of(1001));
-  EXPECT_FALSE(sealed_copy(at(), {.most = 1000}, ec));
+  EXPECT_FALSE(copy_to_memfd(at(), {.max_size = 1000}, ec));
   EXPECT_EQ(ec, errc::no_space);
-  EXPECT_TRUE(sealed_copy(at(), {.most = 1001}, ec));
+  EXPECT_TRUE(copy_to_memfd(at(), {.max_size = 1001}, ec));
   EXPECT_FALSE(ec);
   client through(served_.url());
   const remote_region region = through.open("file");
-  EXPECT_TRUE(sealed_copy(region));
+  EXPECT_TRUE(copy_to_memfd(region));
   std::filesystem::resize_file(directory_ / "file", 10);
-  EXPECT_FALSE(sealed_copy(region, {}, ec));
+  EXPECT_FALSE(copy_to_memfd(region, {}, ec));
   EXPECT_EQ(ec, errc::content_changed);
   store_.close();
-  EXPECT_FALSE(sealed_copy(region, {}, ec));
+  EXPECT_FALSE(copy_to_memfd(region, {}, ec));
   EXPECT_EQ(ec, errc::revoked);
   ::rlimit before = {};
   ::getrlimit(RLIMIT_NOFILE, &before);
@@ -179,7 +179,7 @@ TEST_F(SealedCopy, TellsWhyThereIsNone) {
   ::rlimit none = before;
   none.rlim_cur = 3;
   ::setrlimit(RLIMIT_NOFILE, &none);
-  const file_descriptor refused = sealed_copy(small, {}, ec);
+  const file_descriptor refused = copy_to_memfd(small, {}, ec);
   ::setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_EQ(ec, errc::too_many_files);
 }

@@ -30,7 +30,7 @@ TEST(FileOfAnotherClient, IsNotTouched) {
   std::error_code ec;
   second.commit(file, {}, {}, ec);
   EXPECT_EQ(ec, errc::no_such_region);
-  second.measure(file, 0, {}, {}, ec);
+  second.refresh_size(file, 0, {}, {}, ec);
   EXPECT_EQ(ec, errc::no_such_region);
   second.resize(file, 3, {}, ec);
   EXPECT_EQ(ec, errc::no_such_region);

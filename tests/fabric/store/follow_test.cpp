@@ -124,7 +124,7 @@ TEST_P(ChangingFile, SeeksToTheEndThatIsKnown) {
 }
 
 TEST_P(ChangingFile, IsFollowedWhileItGrows) {
-  ifstream in = open({.follow = long_time});
+  ifstream in = open({.follow_timeout = long_time});
   ASSERT_TRUE(std::getline(in, line_)) << in.error_message();
   for (int i = 0; i < 5; ++i) {
     const auto writing = while_it_waits([&] { append("a line in two "); });
@@ -138,7 +138,7 @@ TEST_P(ChangingFile, IsFollowedWhileItGrows) {
 }
 
 TEST_P(ChangingFile, IsReadAsFarAsItIsWanted) {
-  ifstream in = open({.follow = long_time});
+  ifstream in = open({.follow_timeout = long_time});
   const std::string more(3'000'000, 'x');
   const auto writing = while_it_waits([&] { append(more); });
   std::string all(6 + more.size(), ' ');
@@ -147,7 +147,7 @@ TEST_P(ChangingFile, IsReadAsFarAsItIsWanted) {
 }
 
 TEST_P(ChangingFile, EndsWhenNothingComesInTime) {
-  ifstream in = open({.follow = 30ms});
+  ifstream in = open({.follow_timeout = 30ms});
   ASSERT_TRUE(std::getline(in, line_));
   EXPECT_FALSE(std::getline(in, line_));
   EXPECT_TRUE(in.eof());
@@ -159,7 +159,7 @@ TEST_P(ChangingFile, EndsWhenNothingComesInTime) {
 }
 
 TEST_P(ChangingFile, ThatIsWithdrawnEndsWhoFollowsIt) {
-  ifstream in = open({.follow = long_time});
+  ifstream in = open({.follow_timeout = long_time});
   ASSERT_TRUE(std::getline(in, line_));
   const auto closing = while_it_waits([&] { published_->close(); });
   EXPECT_FALSE(std::getline(in, line_));
@@ -168,7 +168,7 @@ TEST_P(ChangingFile, ThatIsWithdrawnEndsWhoFollowsIt) {
 }
 
 TEST_P(ChangingFile, OfAServerThatEndsEndsWhoFollowsIt) {
-  ifstream in = open({.follow = long_time});
+  ifstream in = open({.follow_timeout = long_time});
   ASSERT_TRUE(std::getline(in, line_));
   const auto closing = while_it_waits([&] { served_.close(); });
   EXPECT_FALSE(std::getline(in, line_));
@@ -199,7 +199,7 @@ TEST_P(ChangingFile, ThatWasCutOffIsAnErrorAndThenWhatItIs) {
 }
 
 TEST_P(ChangingFile, ThatWasCutOffIsAnErrorAtItsEnd) {
-  ifstream in = open({.follow = long_time});
+  ifstream in = open({.follow_timeout = long_time});
   ASSERT_TRUE(std::getline(in, line_));
   const auto cutting = while_it_waits([&] { std::filesystem::resize_file(directory_ / "log", 2); });
   EXPECT_FALSE(std::getline(in, line_));
@@ -265,22 +265,22 @@ TEST_P(ChangingFile, TellsWhatItsContentIs) {
   const remote_region longer = other.open("s/log");
   EXPECT_EQ(longer.content().object, one.content().object);
   EXPECT_NE(longer.content().generation, one.content().generation);
-  client_->measure(one);
+  client_->refresh_size(one);
   EXPECT_EQ(longer.content(), one.content());
   EXPECT_EQ(one.size(), 13U);
 }
 
 TEST_P(ChangingFile, IsMeasuredByWhoHasItOpen) {
   remote_region region = client_->open("s/log");
-  EXPECT_TRUE(region.measurable());
-  EXPECT_EQ(client_->measure(region, 1, long_time).size, 6U) << "it is not so long any more";
-  EXPECT_EQ(client_->measure(region, 6, 20ms).size, 6U);
+  EXPECT_TRUE(region.can_refresh_size());
+  EXPECT_EQ(client_->refresh_size(region, 1, long_time).size, 6U) << "it is not so long any more";
+  EXPECT_EQ(client_->refresh_size(region, 6, 20ms).size, 6U);
   std::error_code ec;
   client other(served_.url());
-  other.measure(region, 0, 0ns, {}, ec);
+  other.refresh_size(region, 0, 0ns, {}, ec);
   EXPECT_EQ(ec, errc::no_such_region);
   published_->close();
-  client_->measure(region, 6, long_time, {}, ec);
+  client_->refresh_size(region, 6, long_time, {}, ec);
   EXPECT_EQ(ec, errc::revoked) << ec.message();
 }
 
@@ -294,7 +294,7 @@ TEST_P(ChangingFile, MayBeClosedWhileOthersMeasureIt) {
       std::error_code ec;
       own.stat("s/log", {}, ec);
       remote_region region = own.open("s/log", access::read, {}, ec);
-      if (!ec) own.measure(region, 0, 0ns, {}, ec);
+      if (!ec) own.refresh_size(region, 0, 0ns, {}, ec);
       EXPECT_TRUE(!ec || ec == errc::no_such_name || ec == errc::revoked ||
                   ec == errc::no_such_region)
           << ec.message();
@@ -320,7 +320,7 @@ TEST(FollowedMemory, EndsAtOnce) {
   const publication published =
       served.publish("m", std::as_writable_bytes(std::span(text)), access::read);
   client through(served.url());
-  ifstream in(through, "m", ios::in, {.follow = long_time});
+  ifstream in(through, "m", ios::in, {.follow_timeout = long_time});
   std::string line;
   ASSERT_TRUE(std::getline(in, line));
   EXPECT_EQ(line, "memory");
@@ -328,9 +328,9 @@ TEST(FollowedMemory, EndsAtOnce) {
   EXPECT_EQ(in.get(), EOF);
   EXPECT_FALSE(in.bad());
   remote_region region = through.open("m");
-  EXPECT_FALSE(region.measurable());
+  EXPECT_FALSE(region.can_refresh_size());
   std::error_code ec;
-  through.measure(region, 6, long_time, {}, ec);
+  through.refresh_size(region, 6, long_time, {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
 }
 
@@ -341,7 +341,7 @@ TEST(FollowedFile, ShowsWhatAnotherClientAppendsWhenItFlushes) {
   const publication store = served.publish_store(directory / "", {.writable = true});
   client reading(served.url());
   ofstream out(served.url() + "/log", ios::app);
-  ifstream in(reading, "log", ios::in, {.follow = long_time});
+  ifstream in(reading, "log", ios::in, {.follow_timeout = long_time});
   ASSERT_TRUE(in) << in.error_message();
   std::string word;
   for (int i = 0; i < 100; ++i) {
@@ -373,7 +373,7 @@ TEST(FollowedFile, IsNotHeldOpenByAWaitWhenItIsReleased) {
     remote_region waiting = file.share();
     EXPECT_GT(held(), 0U);
     const std::uint64_t before = through.statistics().requests;
-    const std::jthread measuring([&] { through.measure(waiting, 2, long_time, {}, ended); });
+    const std::jthread measuring([&] { through.refresh_size(waiting, 2, long_time, {}, ended); });
     for (int i = 0; i < 10'000 && through.statistics().requests == before; ++i) {
       std::this_thread::sleep_for(1ms);
     }

@@ -71,7 +71,7 @@ TEST_F(RemoteFile, ReadsUpToItsEnd) {
 TEST_F(RemoteFile, AppearsWholeWhenItIsClosed) {
   directory_.make("file", "old");
   client through(served_.url());
-  remote_file file(through, "file", {.wanted = access::read_write, .make = creation::replace});
+  remote_file file(through, "file", {.wanted = access::read_write, .create = creation::replace});
   EXPECT_EQ(file.size(), 0U);
   file.write_at(0, as_written("new"));
   file.write_at(5, as_written("end"));
@@ -84,7 +84,7 @@ TEST_F(RemoteFile, AppearsWholeWhenItIsClosed) {
 }
 
 TEST_F(RemoteFile, HasItsNameOnceItIsOnTheDisk) {
-  remote_file file(at(), {.wanted = access::write, .make = creation::fresh});
+  remote_file file(at(), {.wanted = access::write, .create = creation::exclusive});
   file.write_at(0, as_written("one"));
   file.commit();
   EXPECT_EQ(content(), "one");
@@ -98,7 +98,7 @@ TEST_F(RemoteFile, HasItsNameOnceItIsOnTheDisk) {
 TEST_F(RemoteFile, IsThrownAwayWhereAnExceptionDestroysIt) {
   directory_.make("edited", "....");
   try {
-    remote_file fresh(at(), {.wanted = access::write, .make = creation::replace});
+    remote_file fresh(at(), {.wanted = access::write, .create = creation::replace});
     remote_file edited(at("edited"), both);
     fresh.write_at(0, as_written("half"));
     edited.write_at(0, as_written("half"));
@@ -107,7 +107,7 @@ TEST_F(RemoteFile, IsThrownAwayWhereAnExceptionDestroysIt) {
   }
   EXPECT_FALSE(std::filesystem::exists(directory_ / "file"));
   EXPECT_EQ(content("edited"), "half");
-  { remote_file(at(), {.wanted = access::write, .make = creation::replace}); }
+  { remote_file(at(), {.wanted = access::write, .create = creation::replace}); }
   EXPECT_TRUE(std::filesystem::exists(directory_ / "file"));
 }
 
@@ -146,7 +146,7 @@ TEST_F(RemoteFile, IsWhatAnArrayWouldBe) {
 // The quota counts what a file has, not what was once expected of it.
 TEST_F(RemoteFile, GivesBackWhatItDoesNotHaveAnyMore) {
   const std::string half(quota / 2, 'h');
-  remote_file file(at(), {.wanted = access::write, .make = creation::append});
+  remote_file file(at(), {.wanted = access::write, .create = creation::append});
   for (int i = 0; i < 6; ++i) {
     file.write_at(0, as_written(half));
     file.resize(10);
@@ -161,7 +161,7 @@ TEST_F(RemoteFile, GivesBackWhatItDoesNotHaveAnyMore) {
   file.close();
   client::shared(at()).resize("file", 5);
   {
-    remote_file(at("other"), {.wanted = access::write, .make = creation::fresh})
+    remote_file(at("other"), {.wanted = access::write, .create = creation::exclusive})
         .write_at(quota - 6, as_written("x"));
   }
   EXPECT_EQ(std::filesystem::file_size(directory_ / "other"), quota - 5);
@@ -194,11 +194,11 @@ TEST_F(RemoteFile, TellsWhatCanNotBe) {
   EXPECT_THROW(remote_file(at("missing")), error);
   remote_file(url(served_.url()), {}, ec);
   EXPECT_EQ(ec, errc::bad_url);
-  remote_file(at(), {.wanted = access::read, .make = creation::replace}, ec);
+  remote_file(at(), {.wanted = access::read, .create = creation::replace}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
   directory_.make("file", "there");
   client through(served_.url());
-  remote_file(through, "file", {.wanted = access::write, .make = creation::fresh}, ec);
+  remote_file(through, "file", {.wanted = access::write, .create = creation::exclusive}, ec);
   EXPECT_EQ(ec, errc::already_exists);
   remote_file reading(through, "file", {}, ec);
   EXPECT_FALSE(ec);
@@ -229,7 +229,7 @@ TEST_F(RemoteFile, TellsWhatCanNotBe) {
 }
 
 TEST_F(RemoteFile, ReportsAtItsEndWhatWasRefused) {
-  remote_file file(at(), {.wanted = access::write, .make = creation::replace});
+  remote_file file(at(), {.wanted = access::write, .create = creation::replace});
   const std::string body(quota / 2, 'b');
   file.write_at(0, as_written(body));
   file.write_at(quota, as_written(body));
@@ -249,7 +249,7 @@ TEST_F(RemoteFile, ReportsAtItsEndWhatWasRefused) {
   }
   EXPECT_FALSE(file.is_open());
   EXPECT_FALSE(std::filesystem::exists(directory_ / "file"));
-  remote_file lost(at("lost"), {.wanted = access::write, .make = creation::replace});
+  remote_file lost(at("lost"), {.wanted = access::write, .create = creation::replace});
   lost.write_at(quota, as_written(body));
   lost.close(ec);
   EXPECT_EQ(ec, errc::no_space);
@@ -257,7 +257,7 @@ TEST_F(RemoteFile, ReportsAtItsEndWhatWasRefused) {
 }
 
 TEST_F(RemoteFile, HasANameWhenWhatWasRefusedIsThere) {
-  const remote_file_options made{.wanted = access::write, .make = creation::replace};
+  const remote_file_options made{.wanted = access::write, .create = creation::replace};
   const std::string body(quota / 2, 'b');
   std::error_code ec;
   {
@@ -299,7 +299,7 @@ TEST_F(RemoteFile, HasANameWhenWhatWasRefusedIsThere) {
 TEST_F(RemoteFile, SaysWhatWasLost) {
   directory_.make("file", std::string(100'000, 'x'));
   remote_file reading(at());
-  remote_file writing(at("new"), {.wanted = access::write, .make = creation::replace});
+  remote_file writing(at("new"), {.wanted = access::write, .create = creation::replace});
   writing.write_at(0, as_written("something"));
   std::filesystem::resize_file(directory_ / "file", 10);
   std::vector<std::byte> into(1000);
@@ -320,7 +320,7 @@ TEST_F(RemoteFile, MovesWhileItIsOpen) {
   remote_file second(std::move(first));
   EXPECT_FALSE(first.is_open());
   second.write_at(0, as_written("abc"));
-  remote_file third(at("other"), {.wanted = access::write, .make = creation::replace});
+  remote_file third(at("other"), {.wanted = access::write, .create = creation::replace});
   third = std::move(second);
   EXPECT_TRUE(std::filesystem::exists(directory_ / "other"));
   EXPECT_EQ(read(third, 0, 5), "abc34");
@@ -334,7 +334,7 @@ TEST_F(RemoteFile, WhenClosedHasANameThatIsFree) {
   for (int i = 0; i < 200; ++i) {
     for (client* const each : {&first, &second}) {
       std::error_code ec;
-      remote_file file(*each, "file", {.wanted = access::write, .make = creation::replace}, ec);
+      remote_file file(*each, "file", {.wanted = access::write, .create = creation::replace}, ec);
       ASSERT_FALSE(ec) << i << ' ' << ec.message();
       file.write_at(0, as_written("text"));
       file.close();
@@ -348,7 +348,7 @@ TEST_F(RemoteFile, OfWhichACommitFailedIsFreeToo) {
   for (int i = 0; i < 50; ++i) {
     directory_.make("file", "");
     std::filesystem::remove(directory_ / "file");
-    remote_region file = first.create("file", {.mode = creation::fresh});
+    remote_region file = first.create("file", {.mode = creation::exclusive});
     directory_.make("file", "somebody was faster");
     std::error_code ec;
     first.commit(file, {.close = true}, {}, ec);

@@ -98,12 +98,12 @@ TEST_F(StoreLimits, FollowWhatTheProcessMayHaveOpen) {
   for (int i = 0; i < 100; ++i) open.push_back(reader.open("one"));
   std::error_code ec;
   reader.open("one", access::read, {}, ec);
-  EXPECT_EQ(ec, errc::too_many_of_client);
+  EXPECT_EQ(ec, errc::too_many_client_files);
   client another(served.url());
   for (int i = 0; i < 100; ++i) open.push_back(another.open("one"));
   client third(served.url());
   third.open("one", access::read, {}, ec);
-  EXPECT_EQ(ec, errc::too_many_of_store);
+  EXPECT_EQ(ec, errc::too_many_store_files);
 }
 
 // However many stores there are, the process keeps descriptors for what is none.
@@ -113,7 +113,7 @@ TEST_F(StoreLimits, AreSharedByTheStoresThatAreToldNone) {
   const publication one = served.publish_store(directory_ / "", {.prefix = "one"});
   const publication other = served.publish_store(directory_ / "", {.prefix = "other"});
   const publication own =
-      served.publish_store(directory_ / "", {.prefix = "own", .most_open_files = 1});
+      served.publish_store(directory_ / "", {.prefix = "own", .max_open_files = 1});
   client reader(served.url());
   client another(served.url());
   std::vector<remote_region> open;
@@ -123,7 +123,7 @@ TEST_F(StoreLimits, AreSharedByTheStoresThatAreToldNone) {
   std::error_code ec;
   for (const std::string name : {"one/one", "other/one"}) {
     third.open(name, access::read, {}, ec);
-    EXPECT_EQ(ec, errc::too_many_of_store) << name;
+    EXPECT_EQ(ec, errc::too_many_store_files) << name;
   }
   EXPECT_NO_THROW(third.open("own/one"));
   open.clear();
@@ -140,16 +140,15 @@ TEST_F(StoreLimits, SayWhoseTheyAreAndByWhichOption) {
     std::string option;
   };
   for (const limited& each :
-       {limited{{.most_open_files = 3, .most_open_files_of_one_client = 9},
+       {limited{{.max_open_files = 3, .max_open_files_per_client = 9},
                 false,
-                "store_options::most_open_files (ucxio serve --most-open-files)"},
-        limited{{.most_open_files_of_one_client = 3},
+                "store_options::max_open_files (ucxio serve --most-open-files)"},
+        limited{{.max_open_files_per_client = 3},
                 false,
-                "store_options::most_open_files_of_one_client (ucxio serve "
+                "store_options::max_open_files_per_client (ucxio serve "
                 "--most-open-files-of-one-client)"},
-        limited{{.most_writers = 3},
-                true,
-                "store_options::most_writers (ucxio serve --most-writers)"}}) {
+        limited{
+            {.max_writers = 3}, true, "store_options::max_writers (ucxio serve --most-writers)"}}) {
     server served;
     store_options options = each.by;
     options.writable = true;

@@ -87,7 +87,7 @@ bool stays_the_same(client& reader, const std::string& name, const std::function
   remote_region file = reader.open(name);
   const content_id before = file.content();
   change();
-  reader.measure(file);
+  reader.refresh_size(file);
   return file.content() == before;
 }
 
@@ -293,14 +293,14 @@ TEST_F(Store, KeepsSparseFilesSparse) {
 TEST_F(Store, GivesDescriptorsBackWhenAClientIsDoneWithARegion) {
   server served;
   const publication store =
-      served.publish_store(root(), {.most_open_files = 8, .most_open_files_of_one_client = 4});
+      served.publish_store(root(), {.max_open_files = 8, .max_open_files_per_client = 4});
   client reader(served.url());
   for (int round = 0; round < 100; ++round) EXPECT_EQ(all_of(reader, "one"), "first");
   std::vector<remote_region> open;
   for (int i = 0; i < 4; ++i) open.push_back(reader.open("one"));
   std::error_code ec;
   reader.open("one", access::read, {}, ec);
-  EXPECT_EQ(ec, errc::too_many_of_client);
+  EXPECT_EQ(ec, errc::too_many_client_files);
   open.pop_back();
   EXPECT_EQ(all_of(reader, "one"), "first");
   client second(served.url());

@@ -38,7 +38,7 @@ class WritableStore : public Store {
 TEST_F(WritableStore, ShowsANewFileWhenItIsCommitted) {
   remote_region file = writer_.create("deep/er/new");
   EXPECT_EQ(file.size(), 0U);
-  EXPECT_GT(file.limit(), std::uint64_t{1} << 50U);
+  EXPECT_GT(file.max_size(), std::uint64_t{1} << 50U);
   file.write_at(0, bytes_of("hello "));
   file.write_at(6, bytes_of("world"));
   file.flush();
@@ -187,9 +187,9 @@ TEST_F(WritableStore, KeepsAFileThatItCanNotCommitNow) {
 
 TEST_F(WritableStore, MakesAFileThatMustBeNewOnlyOnce) {
   std::error_code ec;
-  writer_.create("one", {.mode = creation::fresh}, {}, ec);
+  writer_.create("one", {.mode = creation::exclusive}, {}, ec);
   EXPECT_EQ(ec, errc::already_exists);
-  remote_region file = writer_.create("new", {.mode = creation::fresh});
+  remote_region file = writer_.create("new", {.mode = creation::exclusive});
   directory_.make("new", "faster");
   writer_.commit(file, {}, {}, ec);
   EXPECT_EQ(ec, errc::already_exists);
@@ -292,7 +292,7 @@ TEST_F(WritableStore, IsUsedByUrlAsPathsAre) {
 TEST_F(Store, KeepsToQuotaAndLargestFile) {
   server served;
   const publication store = served.publish_store(
-      root(), {.writable = true, .quota = 1000, .largest_file = 600});  // 23 are there
+      root(), {.writable = true, .quota = 1000, .max_file_size = 600});  // 23 are there
   client writer(served.url());
   remote_region file = writer.create("new");
   std::error_code ec;
@@ -329,9 +329,9 @@ TEST_F(Store, CountsNothingForWhatFailed) {
   client writer(served.url());
   std::error_code ec;
   for (int round = 0; round < 3; ++round) {  // each takes most of the quota
-    remote_region file = writer.create("new", {.mode = creation::fresh}, {}, ec);
+    remote_region file = writer.create("new", {.mode = creation::exclusive}, {}, ec);
     ASSERT_TRUE(soon([&] {
-      if (ec) file = writer.create("new", {.mode = creation::fresh}, {}, ec);
+      if (ec) file = writer.create("new", {.mode = creation::exclusive}, {}, ec);
       return !ec;
     }));
     file.write_at(0, std::vector<std::byte>(900));
@@ -353,8 +353,8 @@ TEST_F(Store, CountsWhatAFileHasWhenTheDiskRefusesAWrite) {
   struct ::rlimit few = before;
   few.rlim_cur = 100'000;
   server served;
-  const publication store =
-      served.publish_store(root(), {.writable = true, .quota = 1'000'023, .largest_file = 900'000});
+  const publication store = served.publish_store(
+      root(), {.writable = true, .quota = 1'000'023, .max_file_size = 900'000});
   client writer(served.url());
   remote_region file = writer.create("new");
   std::error_code ec;
@@ -371,7 +371,7 @@ TEST_F(Store, CountsWhatAFileHasWhenTheDiskRefusesAWrite) {
 
 TEST_F(Store, HasAsManyWritersAsItSays) {
   server served;
-  const publication store = served.publish_store(root(), {.writable = true, .most_writers = 2});
+  const publication store = served.publish_store(root(), {.writable = true, .max_writers = 2});
   client writer(served.url());
   const remote_region first = writer.create("x");
   std::vector<remote_region> second;

@@ -46,7 +46,7 @@ TEST_P(ConcurrentStreams, GetAtLeastHalfOfTheirShare) {
   for (std::size_t i = 0; i < streams; ++i) {
     if (clients.empty() || !GetParam().one_client) clients.emplace_back(serving.url());
     opened.emplace_back(clients.back(), "m", std::ios::binary,
-                        stream_options{.lanes = GetParam().lanes});
+                        stream_options{.connections = GetParam().lanes});
     ASSERT_TRUE(opened.back().is_open()) << opened.back().error_message();
   }
   std::atomic<std::size_t> sum{0};

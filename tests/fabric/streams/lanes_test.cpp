@@ -51,7 +51,7 @@ struct text_by_messages {
   publication published;
 };
 
-std::size_t lanes_of(const ifstream& in) { return in.rdbuf()->statistics().lanes; }
+std::size_t lanes_of(const ifstream& in) { return in.rdbuf()->statistics().connections; }
 
 class LanedStreamOracle : public testing::TestWithParam<std::size_t> {};
 
@@ -87,7 +87,7 @@ TEST_P(LanedStreamOracle, Agrees) {
   for (const std::size_t buffer :
        {std::size_t{5}, std::size_t{4096}, stream_options().buffer_size}) {
     SCOPED_TRACE("buffer " + std::to_string(buffer));
-    const stream_options options{.buffer_size = buffer, .lanes = GetParam()};
+    const stream_options options{.buffer_size = buffer, .connections = GetParam()};
     const std::size_t size = std::min<std::size_t>(40 * buffer + 100, 3'000'000);
     const std::string text = sample_text(size, size + 1);
     const text_by_messages served(text);
@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(Lanes, LanedStreamOracle, testing::Values<std::size_t>(
 TEST(LanedStream, MovesLargeCalls) {
   const std::string text = sample_text(24'000'000, 3);
   const text_by_messages served(text);
-  const stream_options options{.lanes = 3};
+  const stream_options options{.connections = 3};
   std::string into(text.size(), '\0');
   ifstream in(served.url(), ios::binary, options);
   in.read(into.data(), static_cast<std::streamsize>(into.size()));
@@ -123,7 +123,7 @@ TEST(LanedStream, ReadsFilesAndStores) {
   const publication file = serving.publish_file("file", directory / "store/f");
   const publication store = serving.publish_store(directory / "store", {.prefix = "s"});
   for (const char* name : {"file", "s/f"}) {
-    ifstream in(serving.url(name), ios::binary, stream_options{.lanes = 2});
+    ifstream in(serving.url(name), ios::binary, stream_options{.connections = 2});
     std::string into(text.size() + 10, '\0');
     in.read(into.data(), static_cast<std::streamsize>(into.size()));
     EXPECT_EQ(static_cast<std::size_t>(in.gcount()), text.size()) << in.error_message();
@@ -138,7 +138,8 @@ TEST(LanedStream, ShowsWhatWasAddedToAFile) {
   const std::filesystem::path path = directory.make("file", std::string(10'000, 'a'));
   server serving(over_messages());
   const publication file = serving.publish_file("file", path);
-  ifstream in(serving.url("file"), ios::binary, stream_options{.buffer_size = 1000, .lanes = 2});
+  ifstream in(serving.url("file"), ios::binary,
+              stream_options{.buffer_size = 1000, .connections = 2});
   std::string into(20'000, '\0');
   in.read(into.data(), 20'000);
   EXPECT_EQ(in.gcount(), 10'000);
@@ -151,7 +152,7 @@ TEST(LanedStream, ShowsWhatWasAddedToAFile) {
 
 TEST(LanedStream, SharesItsConnectionsWithOthers) {
   const text_by_messages served(std::string(100, 'x'));
-  const stream_options options{.lanes = 2};
+  const stream_options options{.connections = 2};
   std::optional<ifstream> first(std::in_place, served.url(), ios::in, options);
   EXPECT_EQ(lanes_of(*first), 2U);
   EXPECT_EQ(served.server.statistics().clients, 3U) << "the shared client's, and the two";
@@ -169,9 +170,9 @@ TEST(LanedStream, SharesItsConnectionsWithOthers) {
 TEST(LanedStream, DoesWithoutTheLanesThatItCanNotHave) {
   for (const std::size_t most : {1U, 2U, 3U, 4U}) {
     server_options options = over_messages();
-    options.most_clients = most;
+    options.max_clients = most;
     const text_by_messages served(std::string(100'000, 'x'), options);
-    ifstream in(served.url(), ios::in, stream_options{.lanes = 8});
+    ifstream in(served.url(), ios::in, stream_options{.connections = 8});
     EXPECT_EQ(lanes_of(in), most < 3 ? 1 : most - 1) << most;
     std::string into(100'000, '\0');
     in.read(into.data(), 100'000);
@@ -186,32 +187,34 @@ TEST(LanedStream, IsOneOverWhatIsMappedOrWrittenOrFollowed) {
   server serving;
   const publication mapped = serving.allocate("mapped", 1 << 20, access::read_write);
   const publication store = serving.publish_store(directory / "store", {.writable = true});
-  const stream_options options{.lanes = 2};
+  const stream_options options{.connections = 2};
   EXPECT_EQ(lanes_of(ifstream(serving.url("mapped"), ios::in, options)), 1U);
-  EXPECT_EQ(ofstream(serving.url("f"), ios::app, options).rdbuf()->statistics().lanes, 1U);
-  EXPECT_EQ(ucx::fstream(serving.url("f"), ios::in | ios::out, options).rdbuf()->statistics().lanes,
-            1U);
+  EXPECT_EQ(ofstream(serving.url("f"), ios::app, options).rdbuf()->statistics().connections, 1U);
+  EXPECT_EQ(
+      ucx::fstream(serving.url("f"), ios::in | ios::out, options).rdbuf()->statistics().connections,
+      1U);
   const text_by_messages memory("text");
-  EXPECT_EQ(ucx::fstream(memory.url(), ios::in | ios::out, options).rdbuf()->statistics().lanes,
-            1U);
+  EXPECT_EQ(
+      ucx::fstream(memory.url(), ios::in | ios::out, options).rdbuf()->statistics().connections,
+      1U);
   stream_options follows = options;
-  follows.follow = 10ms;
+  follows.follow_timeout = 10ms;
   EXPECT_EQ(lanes_of(ifstream(serving.url("f"), ios::in, follows)), 1U);
   EXPECT_EQ(lanes_of(ifstream(serving.url("f"), ios::in, options)), 2U);
 }
 
 TEST(LanedStream, RefusesANumberThatCanNotBe) {
   const text_by_messages served("text");
-  for (const std::size_t number : {std::size_t{0}, stream_options::most_lanes + 1}) {
-    const ifstream in(served.url(), ios::in, stream_options{.lanes = number});
+  for (const std::size_t number : {std::size_t{0}, stream_options::max_connections + 1}) {
+    const ifstream in(served.url(), ios::in, stream_options{.connections = number});
     EXPECT_EQ(in.error(), errc::invalid_argument) << number;
-    EXPECT_NE(in.error_message().find("lanes"), std::string::npos) << in.error_message();
+    EXPECT_NE(in.error_message().find("connections"), std::string::npos) << in.error_message();
   }
 }
 
 TEST(LanedStream, EndsWhenItsNameIsWithdrawn) {
   text_by_messages served(std::string(50'000'000, 'x'));
-  ifstream in(served.url(), ios::in, stream_options{.lanes = 3});
+  ifstream in(served.url(), ios::in, stream_options{.connections = 3});
   std::string some(1'000'000, '\0');
   in.read(some.data(), 1'000'000);
   EXPECT_TRUE(in.good());
@@ -228,7 +231,7 @@ TEST(LanedStream, FailsWithAnyOfItsLanes) {
   for (const std::size_t lost : {0U, 1U, 2U}) {
     const text_by_messages served(std::string(50'000'000, 'x'));
     client own(served.server.url());
-    ifstream in(own, "text", ios::in, stream_options{.lanes = 2});
+    ifstream in(own, "text", ios::in, stream_options{.connections = 2});
     std::string some(100'000, '\0');
     in.read(some.data(), 100'000);
     detail::further_client(own, lost).close();
@@ -247,7 +250,8 @@ TEST(LanedStream, GoesOnWithAServerThatWasStartedAgain) {
   server_options again = over_messages();
   again.bind = to_string(serving->address().socket);
   std::optional<publication> file = serving->publish_file("file", path);
-  ifstream in(serving->url("file"), ios::binary, stream_options{.reconnect = 20s, .lanes = 2});
+  ifstream in(serving->url("file"), ios::binary,
+              stream_options{.reconnect_timeout = 20s, .connections = 2});
   std::string into(text.size(), '\0');
   in.read(into.data(), 5'000'000);
   file.reset();

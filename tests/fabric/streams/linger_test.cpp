@@ -33,8 +33,8 @@ class Linger : public testing::Test {
   ~Linger() override { linger_for(10s); }
 
   static void linger_for(std::chrono::nanoseconds longest) {
-    client::linger(0s);
-    client::linger(longest);
+    client::set_shared_idle_timeout(0s);
+    client::set_shared_idle_timeout(longest);
   }
   static bool opens(const publication& of) { return ifstream(of.url()).get() == 'x'; }
   static std::size_t threads() {
@@ -97,7 +97,7 @@ TEST_F(Linger, IsOverWhenItIsToldSo) {
   const one_name at(bytes_);
   EXPECT_TRUE(opens(at.name));
   EXPECT_EQ(at.clients(), 1U);
-  client::linger(0s);
+  client::set_shared_idle_timeout(0s);
   EXPECT_TRUE(soon([&] { return at.clients() == 0; }));
 }
 
@@ -125,7 +125,7 @@ TEST_F(Linger, LeavesWhatIsOpenAlone) {
   remote_region region = shared->open("x", access::read);
   std::optional<endpoint> connection = shared->connection();
   shared.reset();
-  client::linger(0s);
+  client::set_shared_idle_timeout(0s);
   std::vector<std::byte> into(bytes_.size());
   EXPECT_TRUE(soon([&] {
     region.read_at(0, into);

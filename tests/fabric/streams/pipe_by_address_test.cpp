@@ -39,7 +39,7 @@ class PipeByAddress : public testing::TestWithParam<by_address> {
  protected:
   static message_pair_options options() {
     message_pair_options chosen{GetParam().over, progress_mode::sleeping_thread,
-                                progress_mode::sleeping_thread, thread_safety::automatic};
+                                progress_mode::sleeping_thread, thread_mode::automatic};
     chosen.defaults.name = "node 7";
     chosen.defaults.close_timeout = 2s;
     return chosen;
@@ -190,7 +190,7 @@ TEST_P(PipeByAddress, FailsTheWriterWhenTheReaderIsLost) {
 TEST_P(PipeByAddress, DoesNotMeetAtAnotherConnection) {
   endpoint another(connected_to(), connector().address());
   ipipestream in(connected_to(), std::move(another));
-  const opipestream out(connector(), near_end(), {.meeting = 300ms});
+  const opipestream out(connector(), near_end(), {.connect_timeout = 300ms});
   EXPECT_TRUE(out.fail());
   EXPECT_EQ(out.error(), errc::timed_out);
   EXPECT_NE(out.error_message().find("did not begin to read"), std::string::npos)

@@ -43,24 +43,24 @@ TEST_F(PipeMeeting, StopsOpening) {
 }
 
 TEST_F(PipeMeeting, SaysWhoDidNotCome) {
-  ipipestream in(name(), {.meeting = 50ms});
+  ipipestream in(name(), {.connect_timeout = 50ms});
   EXPECT_TRUE(in.fail());
   EXPECT_EQ(in.error(), errc::timed_out);
   EXPECT_NE(in.error_message().find("no writer came"), std::string::npos) << in.error_message();
   EXPECT_NE(in.error_message().find(name()), std::string::npos) << in.error_message();
-  opipestream out(name(), {.meeting = 50ms});
+  opipestream out(name(), {.connect_timeout = 50ms});
   EXPECT_EQ(out.error(), errc::timed_out);
   EXPECT_NE(out.error_message().find("no reader came"), std::string::npos) << out.error_message();
 }
 
 TEST_F(PipeMeeting, RefusesWhatMakesNoSense) {
   EXPECT_EQ(ipipestream(name(), {.window = 1}).error(), errc::invalid_argument);
-  EXPECT_EQ(ipipestream(name(), {.window = pipe_options::most_window + 1}).error(),
+  EXPECT_EQ(ipipestream(name(), {.window = pipe_options::max_window + 1}).error(),
             errc::invalid_argument);
   EXPECT_EQ(ipipestream(name(), {.writers = 0}).error(), errc::invalid_argument);
   EXPECT_EQ(opipestream(name(), {.readers = 0}).error(), errc::invalid_argument);
   EXPECT_EQ(pipestream(name(), {.readers = 2}).error(), errc::invalid_argument);
-  EXPECT_EQ(ipipestream(name(), {.silence = 0s}).error(), errc::invalid_argument);
+  EXPECT_EQ(ipipestream(name(), {.heartbeat_timeout = 0s}).error(), errc::invalid_argument);
   EXPECT_EQ(ipipestream(server_.url()).error(), errc::bad_url);
   EXPECT_EQ(ipipestream("no url").error(), errc::bad_url);
   EXPECT_EQ(ipipestream().error(), errc::closed);
@@ -73,7 +73,7 @@ TEST_F(PipeMeeting, NeedsABroker) {
 }
 
 TEST_F(PipeMeeting, RefusesMoreThanMayWait) {
-  broker_.emplace(server_, pipe_broker_options{.most_waiting = 1});
+  broker_.emplace(server_, pipe_broker_options{.max_waiting = 1});
   auto first = open<ipipestream>({}, "a");
   while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(ipipestream(name("b")).error(), errc::busy);
@@ -192,7 +192,7 @@ TEST_F(PipeMeeting, StopsConnectingToWhoDoesNotAnswer) {
 }
 
 TEST_F(PipeMeeting, LetsOneConnectionLeaveAFewQuestionsOnly) {
-  broker_.emplace(server_, pipe_broker_options{.most_waiting = 10});
+  broker_.emplace(server_, pipe_broker_options{.max_waiting = 10});
   stranger greedy{url(name())};
   for (const std::string of : {"a", "b", "c", "d"}) greedy.tell(question_of(2, of, ""));
   const std::string refused = greedy.ask(question_of(2, "e", ""));

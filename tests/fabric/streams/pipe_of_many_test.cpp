@@ -66,17 +66,17 @@ TEST_P(PipeOfMany, FailsWhenOneOfSeveralWritersIsLost) {
 }
 
 TEST_P(PipeOfMany, MissesAReaderOfSeveralWhereItShall) {
-  for (const slow_reader slow : {slow_reader::wait, slow_reader::drop}) {
+  for (const slow_reader_policy slow : {slow_reader_policy::wait, slow_reader_policy::drop}) {
     auto stays = open<ipipestream>();
     auto leaves = open<ipipestream>();
-    opipestream out(name(), {.readers = 2, .slow = slow});
+    opipestream out(name(), {.readers = 2, .slow_reader = slow});
     ipipestream first = stays.get();
     leaves.get().close();
     auto reading = std::async(std::launch::async, [&] { return all_of(first); });
     const std::string sent = text_of(one_window);
     const auto limit = clock::now() + 20s;
     while (out && out.rdbuf()->readers() == 2 && clock::now() < limit) out << sent << std::flush;
-    if (slow == slow_reader::drop) {
+    if (slow == slow_reader_policy::drop) {
       EXPECT_TRUE(out) << out.error_message();
       EXPECT_EQ(out.rdbuf()->readers(), 1U);
       out.close();
@@ -118,7 +118,9 @@ TEST_P(PipeOfMany, DropsASlowReaderWhereItMay) {
   while (broker_->waiting() < 1) std::this_thread::sleep_for(1ms);
   auto slow = open<ipipestream>({.window = one_window});
   while (broker_->waiting() < 2) std::this_thread::sleep_for(1ms);
-  opipestream out(name(), {.readers = 2, .slow = slow_reader::drop, .patience = 100ms});
+  opipestream out(
+      name(),
+      {.readers = 2, .slow_reader = slow_reader_policy::drop, .slow_reader_timeout = 100ms});
   ASSERT_TRUE(out) << out.error_message();
   ipipestream stuck = slow.get();
   auto reading = std::async(std::launch::async, [&] {
@@ -140,7 +142,8 @@ TEST_P(PipeOfMany, DropsASlowReaderWhereItMay) {
 TEST_P(PipeOfMany, DropsAReaderThatFetchesNothing) {
   auto stuck = open<ipipestream>();
   auto quick = open<ipipestream>();
-  opipestream out(name(), {.readers = 2, .slow = slow_reader::drop, .patience = 1s});
+  opipestream out(
+      name(), {.readers = 2, .slow_reader = slow_reader_policy::drop, .slow_reader_timeout = 1s});
   ASSERT_TRUE(out) << out.error_message();
   ipipestream here = stuck.get();
   auto reading = std::async(std::launch::async, [&] {
@@ -162,7 +165,7 @@ TEST_P(PipeOfMany, DropsAReaderThatFetchesNothing) {
 TEST_P(PipeOfMany, CountsAReaderThatLeftWithAllBytes) {
   auto leaving = open<ipipestream>();
   auto staying = open<ipipestream>();
-  opipestream out(name(), {.readers = 2, .slow = slow_reader::drop});
+  opipestream out(name(), {.readers = 2, .slow_reader = slow_reader_policy::drop});
   ASSERT_TRUE(out) << out.error_message();
   out << "all there is\n" << std::flush;
   {

@@ -89,9 +89,9 @@ TEST_P(Pipe, TellsHowItsBytesMove) {
   in_->read(came.data(), static_cast<std::streamsize>(came.size()));
   writing.wait();
   EXPECT_TRUE(came == sent);
-  EXPECT_EQ(out_->rdbuf()->way(), wanted_way());
-  EXPECT_EQ(in_->rdbuf()->way(), wanted_way());
-  EXPECT_EQ(pipe_streambuf().way(), way::message);
+  EXPECT_EQ(out_->rdbuf()->transfer_method(), wanted_way());
+  EXPECT_EQ(in_->rdbuf()->transfer_method(), wanted_way());
+  EXPECT_EQ(pipe_streambuf().transfer_method(), transfer_method::message);
 }
 
 /// Messages of every length, more of them than there are places, and a reader that is slow to
@@ -504,7 +504,7 @@ TEST_P(Pipe, GoesOneWayOnly) {
 struct own_connection {
   static listener_options awaited() {
     listener_options chosen;
-    chosen.awaited = true;
+    chosen.manual_accept = true;
     return chosen;
   }
 
@@ -537,7 +537,7 @@ TEST_P(Pipe, IsStoppedWithoutHarmWhenItIsClosedAndItsWorkerGone) {
   auto reads = std::make_unique<worker>(shared, driven);
   auto writes = std::make_unique<worker>(shared, driven);
   listener_options awaited;
-  awaited.awaited = true;
+  awaited.manual_accept = true;
   std::optional<listener> door;
   door.emplace(*reads, socket_address("127.0.0.1:0"), std::move(awaited));
   endpoint to_reader(*writes, door->address(), {.wait = connect_wait::none});

@@ -131,7 +131,7 @@ class PipeWithoutIp : public pipe_place {
 
 TEST_F(PipeWithoutIp, SaysWhoDidNotCome) {
   EXPECT_TRUE(name().starts_with("ucx+file://")) << name();
-  const ipipestream in(name(), {.meeting = 50ms});
+  const ipipestream in(name(), {.connect_timeout = 50ms});
   EXPECT_EQ(in.error(), errc::timed_out);
   EXPECT_NE(in.error_message().find("no writer came"), std::string::npos) << in.error_message();
   EXPECT_NE(in.error_message().find(name()), std::string::npos) << in.error_message();
@@ -281,7 +281,7 @@ class PipeBothWays : public testing::Test {
 
   std::string by_address() const { return server_.url("pipe"); }
   std::string by_file() const {
-    return to_string(url::of_address_file((folder_ / "address").string(), "pipe"));
+    return to_string(url::from_address_file((folder_ / "address").string(), "pipe"));
   }
   /// A reader and a writer, each by an address of its own.
   static void expect_to_meet(const std::string& read_at, const std::string& written_at) {

@@ -138,7 +138,7 @@ class SmallStore : public testing::Test {
   const temporary_directory directory_;
   server served_;
   publication store_ = served_.publish_store(
-      directory_ / "", {.writable = true, .quota = 2 * largest, .largest_file = largest});
+      directory_ / "", {.writable = true, .quota = 2 * largest, .max_file_size = largest});
 };
 
 TEST_F(SmallStore, DoesNotCommitAFileWithAGap) {

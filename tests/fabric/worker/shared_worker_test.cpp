@@ -26,7 +26,7 @@ class SharedWorker : public testing::TestWithParam<route> {
   static pair_options options() {
     pair_options made;
     made.over = GetParam();
-    made.reader_defaults.threads = thread_safety::safe;
+    made.reader_defaults.thread_mode = thread_mode::multi;
     // A wake-up that was lost would show as an operation that takes as long as this.
     made.reader_defaults.heartbeat_interval = 30s;
     made.reader_defaults.heartbeat_timeout = 60s;

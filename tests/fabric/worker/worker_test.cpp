@@ -220,10 +220,10 @@ TEST(Worker, TellsAnEventLoopHowLongItMaySleep) {
   std::vector<std::byte> into(8);
   const clock::time_point begin = clock::now();
   request read = region.start_read_at(0, into, {.timeout = 200ms});
-  EXPECT_LE(pair.reader().next_deadline(), 200ms);
-  EXPECT_TRUE(pair.reader().next_deadline() > 0ns || clock::now() - begin >= 200ms);
+  EXPECT_LE(pair.reader().next_timeout(), 200ms);
+  EXPECT_TRUE(pair.reader().next_timeout() > 0ns || clock::now() - begin >= 200ms);
   std::this_thread::sleep_for(250ms);
-  EXPECT_EQ(pair.reader().next_deadline(), 0ns);
+  EXPECT_EQ(pair.reader().next_timeout(), 0ns);
   pair.reader().progress();
   EXPECT_EQ(read.error(), errc::timed_out);
   pair.resume_owner();

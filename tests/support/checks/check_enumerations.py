@@ -10,6 +10,7 @@ import re
 import sys
 
 ENUMERATION = re.compile(r"^enum class (\w+)(?: : [\w:]+)? \{(.*?)\};", re.DOTALL | re.MULTILINE)
+OLD_NAMES = re.compile(r"^#if UCXIO_OLD_NAMES$.*?^#endif *$\n", re.DOTALL | re.MULTILINE)
 TEST = "tests/unit/api/to_string_test.cpp"
 ROWS, ERRORS = "docs/conventions.md", "docs/reference/errors.md"
 
@@ -17,7 +18,7 @@ ROWS, ERRORS = "docs/conventions.md", "docs/reference/errors.md"
 def enumerations(root):
     """Yields (header, its code, name, values) for each enumeration of the public headers."""
     for header in sorted((root / "include/ucx").rglob("*.hpp")):
-        code = re.sub(r"//.*", "", header.read_text())
+        code = OLD_NAMES.sub("", re.sub(r"//.*", "", header.read_text()))
         for name, body in ENUMERATION.findall(code):
             yield header.relative_to(root), code, name, [value.split()[0] for value in body.split(",") if value.strip()]
 

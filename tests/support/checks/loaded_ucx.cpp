@@ -28,7 +28,7 @@ std::set<std::string> ucx_folders() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string transport = to_string(ucx::transport_version());
+  const std::string transport = to_string(ucx::ucx_version());
   std::cout << "ucxio " << to_string(ucx::version()) << ", protocol " << ucx::protocol_version()
             << ", UCX " << transport;
   const auto folders = ucx_folders();

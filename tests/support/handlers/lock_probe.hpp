@@ -13,7 +13,7 @@
 namespace ucx::test {
 
 /// Asked inside a handler: whether another thread gets at what the lock of a worker protects. The
-/// worker has to be `thread_safety::safe`, and to outlive the probe.
+/// worker has to be `thread_mode::multi`, and to outlive the probe.
 class lock_probe {
  public:
   explicit lock_probe(const worker& asked) noexcept : asked_(asked) {}

@@ -21,7 +21,7 @@
 
 namespace ucx::test {
 
-inline constexpr std::size_t one_window = pipe_options::least_window;
+inline constexpr std::size_t one_window = pipe_options::min_window;
 
 inline std::string text_of(std::size_t size, std::uint64_t seed = 1) {
   return pattern_text(size, seed);
@@ -77,13 +77,16 @@ class pipe_place : public testing::Test {
     ASSERT_TRUE(out_->good()) << out_->error_message();
     // What is written before the reader's offer has come goes by messages.
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (out_->rdbuf()->way() != wanted_way() && std::chrono::steady_clock::now() < end) {
+    while (out_->rdbuf()->transfer_method() != wanted_way() &&
+           std::chrono::steady_clock::now() < end) {
       out_->consumed();
     }
-    ASSERT_EQ(out_->rdbuf()->way(), wanted_way());
+    ASSERT_EQ(out_->rdbuf()->transfer_method(), wanted_way());
   }
   bool shares_memory() const { return route_ != pipe_route::message; }
-  way wanted_way() const { return route_ == pipe_route::mapped ? way::mapped : way::message; }
+  transfer_method wanted_way() const {
+    return route_ == pipe_route::mapped ? transfer_method::mapped : transfer_method::message;
+  }
 
   static server_options at(pipe_route route, server_options options) {
     if (route == pipe_route::without_ip) options.bind.clear();

@@ -15,7 +15,7 @@ namespace ucx::test {
 inline constexpr auto in = std::ios_base::in;
 inline constexpr auto out = std::ios_base::out;
 inline constexpr std::size_t block = 64 * 1024;
-inline constexpr stream_options small_blocks{.buffer_size = block, .depth = 4};
+inline constexpr stream_options small_blocks{.buffer_size = block, .queue_depth = 4};
 inline const std::streambuf::pos_type nowhere{std::streamoff(-1)};
 
 inline std::streamoff position(std::streambuf& buffer) {

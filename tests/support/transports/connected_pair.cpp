@@ -8,7 +8,7 @@
 
 #include "support/transports/foreign_ucx.hpp"
 #include "ucx/error.hpp"
-#include "ucx/way.hpp"
+#include "ucx/transfer_method.hpp"
 
 namespace ucx::test {
 namespace {
@@ -170,7 +170,7 @@ connected_pair::connected_pair(const pair_options& chosen) : options(chosen) {
     other_context.emplace(make_context(options));
     worker_options wanted = with_mode(options.reader_defaults, options.reader);
     const bool loops = options.reader == progress_mode::external;
-    if (loops) wanted.threads = thread_safety::safe;  // the loop drives beside the test
+    if (loops) wanted.thread_mode = thread_mode::multi;  // the loop drives beside the test
     other.emplace(make_worker(options, *other_context, wanted));
     if (loops) reader_loop.emplace(*other);
   }
@@ -203,7 +203,7 @@ memory_region connected_pair::allocate(std::size_t size, access granted) {
 }
 
 std::string connected_pair::why_not_forced() {
-  if (std::getenv("UCXIO_WAY") == nullptr) return {};
+  if (std::getenv("UCXIO_TRANSFER_METHOD") == nullptr) return {};
   const memory_region probe = allocate(1);
   try {
     const remote_region tried(*connection, probe.descriptor());
@@ -218,8 +218,10 @@ remote_region connected_pair::open(const memory_region& region) {
   std::error_code ec;
   remote_region made(*connection, region.descriptor(), {}, ec);
   if (!ec) return made;
-  if (std::getenv("UCXIO_WAY") == nullptr || !is_unreal(ec)) throw error(ec, "opening a region");
-  return remote_region(*connection, region.descriptor(), {.way = way::message}, ec);
+  if (std::getenv("UCXIO_TRANSFER_METHOD") == nullptr || !is_unreal(ec))
+    throw error(ec, "opening a region");
+  return remote_region(*connection, region.descriptor(),
+                       {.transfer_method = transfer_method::message}, ec);
 }
 
 bool connected_pair::drive_until(const std::function<bool()>& done,

@@ -85,8 +85,8 @@ class connected_pair {
 
   /// Makes memory that the route can reach; it lives as long as this.
   memory_region allocate(std::size_t size, access granted = access::read_write);
-  /// Returns why this route does not go the way that UCXIO_WAY forces, in the library's words;
-  /// nothing where it does, or where none is forced.
+  /// Returns why this route does not go the way that UCXIO_TRANSFER_METHOD forces, in the library's
+  /// words; nothing where it does, or where none is forced.
   std::string why_not_forced();
   /// Where a way is forced that is not real for this memory (what may only be written is shown to
   /// nobody): by message. An empty one where that can not be either; `why_not_forced()` says why.

@@ -40,7 +40,7 @@ class echo_service {
 
   void serve() {
     while (std::optional<message> came = worker_.take(tag_match::any())) {
-      if (came->is_here()) {
+      if (came->has_payload()) {
         std::error_code gone;
         came->peer().post_send(came->tag(), came->data(), 0, {.memory = send_memory::copied}, gone);
       } else {

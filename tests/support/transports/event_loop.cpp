@@ -25,7 +25,7 @@ void event_loop::run(const std::stop_token& stop) {
     }
     if (!driven_.arm()) continue;
     if (stop.stop_requested()) return;
-    const auto limit = std::min<std::chrono::nanoseconds>(driven_.next_deadline(), longest);
+    const auto limit = std::min<std::chrono::nanoseconds>(driven_.next_timeout(), longest);
     ::pollfd readable = {driven_.event_fd(), POLLIN, 0};
     // Rounded up, or the last part of a millisecond would be spun away.
     ::poll(&readable, 1, static_cast<int>(std::chrono::ceil<milliseconds>(limit).count()));

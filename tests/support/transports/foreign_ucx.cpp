@@ -100,7 +100,7 @@ worker adopt_worker(const context& parent, const worker_options& options) {
   // The loop of `external` may be another thread's: UCX 1.18 looks which one it is.
   const bool may_be_one =
       options.progress == progress_mode::caller || options.progress == progress_mode::automatic;
-  const bool is_one = may_be_one && options.threads != thread_safety::safe;
+  const bool is_one = may_be_one && options.thread_mode != thread_mode::multi;
   ucp_worker* const made = make_foreign_worker(
       parent.native_handle(), is_one ? foreign_threads::one : foreign_threads::one_by_one);
   try {

@@ -28,7 +28,7 @@ struct message_pair_options {
   progress_mode sender = progress_mode::caller;
   progress_mode receiver = progress_mode::sleeping_thread;
   /// Of both sides, but for those of mode `external`, which a loop drives beside the test: `safe`.
-  thread_safety threads = thread_safety::safe;
+  thread_mode threads = thread_mode::multi;
   worker_options defaults = {};  ///< All but `progress` and `threads`.
   bool adopted = false;  ///< Contexts and workers are UCX's own, made elsewhere and taken over.
 };
@@ -53,16 +53,16 @@ inline std::vector<message_pair_options> every_message_pair() {
   for (const route over : {route::tcp_by_listener, route::tcp_by_address, route::shared_memory}) {
     const bool shows_safe = over == route::tcp_by_address;
     all.push_back({over, mode::caller, mode::sleeping_thread,
-                   shows_safe ? thread_safety::safe : thread_safety::automatic});
-    all.push_back({over, mode::caller, mode::caller, thread_safety::automatic});
-    all.push_back({over, mode::polling_thread, mode::polling_thread, thread_safety::automatic});
-    all.push_back({over, mode::sleeping_thread, mode::external, thread_safety::automatic});
-    all.push_back({over, mode::external, mode::sleeping_thread, thread_safety::automatic});
+                   shows_safe ? thread_mode::multi : thread_mode::automatic});
+    all.push_back({over, mode::caller, mode::caller, thread_mode::automatic});
+    all.push_back({over, mode::polling_thread, mode::polling_thread, thread_mode::automatic});
+    all.push_back({over, mode::sleeping_thread, mode::external, thread_mode::automatic});
+    all.push_back({over, mode::external, mode::sleeping_thread, thread_mode::automatic});
   }
-  all.push_back({route::tcp_to_itself, mode::caller, mode::caller, thread_safety::automatic});
+  all.push_back({route::tcp_to_itself, mode::caller, mode::caller, thread_mode::automatic});
   // What is sent there is delivered within UCX's call that sends it. It has no events to sleep on.
   for (const mode driver : {mode::caller, mode::polling_thread}) {
-    all.push_back({route::loopback, driver, driver, thread_safety::automatic});
+    all.push_back({route::loopback, driver, driver, thread_mode::automatic});
   }
   return all;
 }
@@ -72,10 +72,10 @@ inline std::vector<message_pair_options> adopted_message_pairs() {
   using mode = progress_mode;
   std::vector<message_pair_options> all;
   for (const route over : {route::tcp_by_listener, route::shared_memory}) {
-    all.push_back({over, mode::caller, mode::sleeping_thread, thread_safety::automatic, {}, true});
+    all.push_back({over, mode::caller, mode::sleeping_thread, thread_mode::automatic, {}, true});
   }
   for (const route over : {route::tcp_by_address, route::shared_memory}) {
-    all.push_back({over, mode::external, mode::polling_thread, thread_safety::automatic, {}, true});
+    all.push_back({over, mode::external, mode::polling_thread, thread_mode::automatic, {}, true});
   }
   return all;
 }
@@ -180,7 +180,7 @@ class message_pair {
   worker_options with(progress_mode mode) const {
     worker_options made = options.defaults;
     made.progress = mode;
-    made.threads = mode == progress_mode::external ? thread_safety::safe : options.threads;
+    made.thread_mode = mode == progress_mode::external ? thread_mode::multi : options.threads;
     return made;
   }
 };

@@ -93,7 +93,7 @@ TEST_F(ServeByAddressFile, StreamsGoOnWithAServerThatWasStartedAgain) {
   std::optional<tool_server> server;
   server.emplace(std::vector<std::string>{"--address-file", file(), "text=" + text_});
   stream_options options;
-  options.reconnect = 30s;
+  options.reconnect_timeout = 30s;
   ifstream in(url() + "/text", std::ios::in, options);
   std::string begin(1000, '\0');
   ASSERT_TRUE(in.read(begin.data(), 1000)) << in.error_message();

@@ -179,11 +179,13 @@ TEST(Cat, SaysWhichVariableOfTheEnvironmentIsWrong) {
   const temporary_directory folder;
   const tool_server server({folder.make("x", "1")});
   const command_result result =
-      command("/usr/bin/env", {"UCXIO_WAY=zzz", tool_program(), "cat", server.url("x")}).finish();
-  expect_failure(result, 1, "UCXIO_WAY is \"zzz\"");
+      command("/usr/bin/env", {"UCXIO_TRANSFER_METHOD=zzz", tool_program(), "cat", server.url("x")})
+          .finish();
+  expect_failure(result, 1, "UCXIO_TRANSFER_METHOD is \"zzz\"");
   const command_result refused =
-      command("/usr/bin/env", {"UCXIO_WAY=cma", tool_program(), "cat", server.url("x")}).finish();
-  expect_failure(refused, 1, "UCXIO_WAY=cma: ");
+      command("/usr/bin/env", {"UCXIO_TRANSFER_METHOD=cma", tool_program(), "cat", server.url("x")})
+          .finish();
+  expect_failure(refused, 1, "UCXIO_TRANSFER_METHOD=cma: ");
 }
 
 TEST(Cat, RefusesAnOffsetBehindTheEnd) {

@@ -84,8 +84,8 @@ TEST(Manual, TellsEveryCommandOptionAndExitCode) {
   for (const std::string words :
        {".SS serve\n", ".SS cp\n", ".SS hash\n", ".B ucxio pipe send\n", ".SS pipe receive\n",
         "\\-\\-drop\\-slow", "\\-\\-writers N", "\\-\\-resume", "\\-\\-bwlimit RATE",
-        ".B ucxio pipe send\n[URL]\n", ".SH ENVIRONMENT", "UCXIO_WAY", ".SH EXIT STATUS",
-        "integrity", "ucxio cp \\-r checkpoints"}) {
+        ".B ucxio pipe send\n[URL]\n", ".SH ENVIRONMENT", "UCXIO_TRANSFER_METHOD",
+        ".SH EXIT STATUS", "integrity", "ucxio cp \\-r checkpoints"}) {
     EXPECT_THAT(result.out, HasSubstr(words));
   }
   EXPECT_THAT(result.out, Not(HasSubstr("\n.nf\n.fi")));

@@ -89,7 +89,7 @@ TEST_F(Catalogue, IsDescribedByStat) {
 TEST_F(Catalogue, IsExplainedByInfo) {
   const json all = ask({"info", owner_.url()});
   EXPECT_EQ(all["ucxio"], to_string(version()));
-  EXPECT_EQ(all["ucx"], to_string(transport_version()));
+  EXPECT_EQ(all["ucx"], to_string(ucx_version()));
   EXPECT_EQ(all["protocol"], protocol_version());
   const json& met = all["server"];
   EXPECT_EQ(met["version"], to_string(version()));

@@ -152,7 +152,7 @@ std::string environment_with(std::vector<std::string> settings) {
 TEST(Serve, HasUcxWaitForNoThreadsWhenItStarts) {
   const std::string wait = "UCX_MEM_BISTRO_GRACE_DURATION";
   const std::string usual = environment_with({"-u", wait});
-  if (transport_version() >= version_number{1, 21, 0}) {
+  if (ucx_version() >= version_number{1, 21, 0}) {
     EXPECT_THAT(usual, HasSubstr('\n' + wait + "=1ms\n"));
   } else {
     EXPECT_THAT(usual, Not(HasSubstr(wait)));

@@ -43,7 +43,7 @@ TEST(ServeStore, SaysThatItsDirectoryWasRemoved) {
   std::filesystem::remove_all(at);
   for (const bool is_made_anew : {false, true}) {
     if (is_made_anew) std::filesystem::create_directory(at);
-    const std::string why = make_error_code(errc::store_gone).message();
+    const std::string why = make_error_code(errc::stale_store).message();
     for (const char* command : {"ls", "stat", "cat"}) {
       const command_result shown = run_tool({command, server.url("v")});
       EXPECT_NE(shown.code, 0) << command;
@@ -90,7 +90,7 @@ TEST(ServeStore, LetsSoManyFilesBeOpenAsItWasTold) {
   const ifstream reader(server.url() + "/one");
   const ifstream another(server.url() + "/one");
   const ifstream third(server.url() + "/one");
-  EXPECT_EQ(third.error(), errc::too_many_of_client);
+  EXPECT_EQ(third.error(), errc::too_many_client_files);
   EXPECT_NE(run_tool({"serve", "--most-writers", "0", "--store", (folder / "").string()}).code, 0);
 }
 

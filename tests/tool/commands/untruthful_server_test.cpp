@@ -210,7 +210,7 @@ TEST(UntruthfulServer, KeepsNobodyBusyWithHoles) {
 }
 
 TEST(Connecting, IsRefusedByAServerThatIsFull) {
-  const server owner(server_options{.most_clients = 1});
+  const server owner(server_options{.max_clients = 1});
   const client first(owner.url());
   expect_failure(run_tool({"ls", owner.url()}), 4, "as many clients as it takes");
 }

@@ -160,7 +160,7 @@ TEST_F(ToolMemory, OfWhatReadsAndWritesIsBounded) {
 TEST_F(ToolMemory, OfPipesIsBounded) {
   tool_server server({"--pipes"});
   const std::string url = server.url("pipe");
-  for (const std::string way : {"export UCXIO_WAY=message;", ""}) {
+  for (const std::string way : {"export UCXIO_TRANSFER_METHOD=message;", ""}) {
     SCOPED_TRACE(way);
     const auto receives = shell("pipe receive " + url + " >/dev/null", way);
     const auto sends = shell("pipe send " + url + " <" + source(), way);

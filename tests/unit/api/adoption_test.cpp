@@ -98,7 +98,7 @@ TEST(Adoption, LeavesToItsMakerWhatItRefuses) {
   {
     const context borrowed = core_access::adopt_context(process.api(), other.made, {}, ec);
     const ucp_worker_h native = other.make_worker(UCS_THREAD_MODE_SINGLE);
-    const worker shared = worker::adopt(borrowed, native, {.threads = thread_safety::safe}, ec);
+    const worker shared = worker::adopt(borrowed, native, {.thread_mode = thread_mode::multi}, ec);
     EXPECT_EQ(ec, errc::not_supported);
     const worker nobody = worker::adopt(borrowed, nullptr, {}, ec);
     EXPECT_EQ(ec, errc::invalid_argument);

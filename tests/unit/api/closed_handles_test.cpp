@@ -202,7 +202,7 @@ TEST(ClosedEndpointHandle, KeepsWhatCameBefore) {
 TEST(ClosedListener, IsClosedTwiceAndAcceptsNobody) {
   simulated_pair pair;
   listener_options options;
-  options.awaited = true;
+  options.manual_accept = true;
   listener door(pair.owner, socket_address("127.0.0.1:0"), std::move(options));
   const socket_address where = door.address();
   door.close();

@@ -179,11 +179,12 @@ void endpoint_in_on_room(watched_calls& calls) {
   std::optional<endpoint> connection(both.pair.connect());
   connection->wait_connected();
   message_handlers handlers;
-  handlers.on_room = calls.of([&] { connection.reset(); });
+  handlers.on_writable = calls.of([&] { connection.reset(); });
   connection->set_message_handlers(std::move(handlers));
   const std::vector<std::byte> bytes = pattern(1000);
   std::error_code full;
-  while (!full) full = connection->start_send(2, bytes, {.full = when_full::fail}).error();
+  while (!full)
+    full = connection->start_send(2, bytes, {.backpressure = backpressure::fail}).error();
   both.settle();
   while (both.receiver().take(tag_match::any())) {
   }
@@ -307,8 +308,8 @@ connection_manager_options impatient() {
   connection_manager_options options;
   options.connect_timeout = 50ms;
   options.reconnect.first_delay = 10ms;
-  options.reconnect.longest_delay = 10ms;
-  options.reconnect.most_attempts = 3;
+  options.reconnect.max_delay = 10ms;
+  options.reconnect.max_attempts = 3;
   return options;
 }
 

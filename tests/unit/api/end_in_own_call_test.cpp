@@ -20,10 +20,10 @@
 #include "support/simulated/simulated_address.hpp"
 #include "support/simulated/simulated_pair.hpp"
 #include "support/simulated/simulated_server.hpp"
-#include "ucx/bulk_open.hpp"
 #include "ucx/connection_manager.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
+#include "ucx/many_files.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_file.hpp"
 #include "ucx/remote_region.hpp"
@@ -126,7 +126,7 @@ TEST(EndInOwnCall, OpenOfManyNamesGivesRegions) {
   served_client on;
   on.end_client_soon();
   const std::vector<std::string> names{"notes", "missing"};
-  const std::vector<opened_name> opened = open_each(*on.own, names, access::read);
+  const std::vector<open_result> opened = open_many(*on.own, names, access::read);
   EXPECT_TRUE(on.own.gone());
   ASSERT_EQ(opened.size(), 2U);
   EXPECT_FALSE(opened[0].error);
@@ -137,7 +137,7 @@ TEST(EndInOwnCall, FetchOfManyNamesGivesBytes) {
   served_client on;
   on.end_client_soon();
   const std::vector<std::string> names{"notes"};
-  const std::vector<fetched_name> fetched = fetch_each(*on.own, names, 1000);
+  const std::vector<read_result> fetched = read_many(*on.own, names, 1000);
   EXPECT_TRUE(on.own.gone());
   ASSERT_EQ(fetched.size(), 1U);
   EXPECT_FALSE(fetched.front().error);
@@ -332,7 +332,7 @@ TEST(EndInOwnCall, CloseOfAListenerThatMovesClosesItsConnections) {
 TEST(EndInOwnCall, WaitForAPeerIsCanceled) {
   simulated_pair pair;
   listener_options options;
-  options.awaited = true;
+  options.manual_accept = true;
   listener door(pair.owner, any_port, std::move(options));
   doomed<listener::acceptance> next(door.accept());
   end_soon(pair.owner, next);
@@ -443,7 +443,7 @@ TEST(EndInOwnCall, WaitForARequestSaysWhatItWas) {
 /// Handlers run in a wait for peers where several threads may use the worker.
 worker_options shared_by_threads() {
   worker_options options;
-  options.threads = thread_safety::safe;
+  options.thread_mode = thread_mode::multi;
   return options;
 }
 
@@ -458,7 +458,8 @@ TEST(EndInOwnCall, CloseOfAMemoryRegionWithdrawsIt) {
       memory_region(pair.owner_context, std::span<std::byte>(memory), access::read));
   endpoint connection = pair.connect();
   connection.wait_connected();
-  remote_region region(connection, owned->descriptor(), {.way = way::message});
+  remote_region region(connection, owned->descriptor(),
+                       {.transfer_method = transfer_method::message});
   std::vector<std::byte> into(memory.size());
   request reading = region.start_read_at(0, into);
   pair.reader_process.stop();

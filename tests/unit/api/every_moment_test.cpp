@@ -389,7 +389,7 @@ TEST(AcceptanceAtEveryMoment, TakesNobodyOnceItIsGone) {
     const sampled tried(awaited ? 1 : 0);
     for (int moment = tried.first; moment < most_moments; moment += tried.step) {
       simulated_pair pair;
-      listener door(pair.owner, any_port, listener_options{.awaited = true});
+      listener door(pair.owner, any_port, listener_options{.manual_accept = true});
       std::optional<listener::acceptance> first(door.accept());
       if (awaited) first->await_suspend(std::noop_coroutine());
       int established = 0;

@@ -399,7 +399,7 @@ TEST(LastingShortageOfWhoAwaitsPeers, EndsNoProcess) {
     std::list<endpoint> accepted;
     std::error_code ended;
     listener_options awaited;
-    awaited.awaited = true;
+    awaited.manual_accept = true;
     listener door(pair.owner, any_port, std::move(awaited));
     take_all(door, pair.owner, accepted, ended);
     const socket_address at = door.address();
@@ -460,8 +460,8 @@ TEST(LastingShortageOfAConnectionManager, ForgetsNoPeer) {
     const listener door(pair.owner, any_port);
     connection_manager_options wanted;
     wanted.connect_timeout = milliseconds(50);
-    wanted.reconnect.first_delay = wanted.reconnect.longest_delay = milliseconds(20);
-    wanted.reconnect.most_attempts = 1000;
+    wanted.reconnect.first_delay = wanted.reconnect.max_delay = milliseconds(20);
+    wanted.reconnect.max_attempts = 1000;
     wanted.on_attempt = [](const managed_peer&) { return true; };
     std::map<std::string, connection_state> told;
     wanted.on_change = [&](const managed_peer& peer) {
@@ -551,7 +551,7 @@ class asking_pair {
 
 /// It is asked where users' messages come, in questions that come at once and in longer ones.
 TEST(LastingShortageOfABroker, EndsNoProcess) {
-  for (const std::size_t length : {std::size_t{5}, url::longest_name}) {
+  for (const std::size_t length : {std::size_t{5}, url::max_name_size}) {
     with_each_beginning([&](std::uint64_t point) {
       simulated_pair_options options = short_pair();
       options.link.segment = 1U << 10U;

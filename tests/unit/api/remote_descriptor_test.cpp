@@ -81,18 +81,18 @@ TEST(RemoteDescriptor, SurvivesTheWireInEveryForm) {
 TEST(RemoteDescriptor, SurvivesTheWireWithAFileAndALoan) {
   for (const bool has_file : {false, true}) {
     remote_descriptor made = sample();
-    if (has_file) made.file = {.process = 1, .descriptor = 2, .device = 3, .inode = 4};
-    made.loan = {.process = 5, .record = 6, .token = 7};
+    if (has_file) made.memfd = {.process = 1, .descriptor = 2, .device = 3, .inode = 4};
+    made.cma = {.process = 5, .record = 6, .token = 7};
     EXPECT_EQ(remote_descriptor::decode(made.encode()), made);
   }
 }
 
 TEST(RemoteDescriptor, LoanThatMakesNoSenseIsRefused) {
   remote_descriptor made = sample();
-  made.loan = {.process = 0x7fffffff, .record = 1, .token = 1};
+  made.cma = {.process = 0x7fffffff, .record = 1, .token = 1};
   EXPECT_FALSE(error_of(made.encode()));
-  const auto refused = [&](const memory_loan& loan) {
-    made.loan = loan;
+  const auto refused = [&](const cma_handle& loan) {
+    made.cma = loan;
     return error_of(made.encode()) == errc::bad_descriptor;
   };
   EXPECT_TRUE(refused({.process = 0x80000000, .record = 1, .token = 1}));
@@ -105,11 +105,11 @@ remote_descriptor sample_of_device() {
   made.kind = memory_kind::cuda;
   made.device = 1;
   made.address = 0;
-  made.loan = {.process = 5, .record = 6, .token = 7};
-  made.handle.size = made.size + 4096;
-  made.handle.offset = 4096;
-  for (std::size_t i = 0; i < made.handle.bytes.size(); ++i) {
-    made.handle.bytes[i] = static_cast<std::byte>(0x40 + i);
+  made.cma = {.process = 5, .record = 6, .token = 7};
+  made.cuda_ipc.size = made.size + 4096;
+  made.cuda_ipc.offset = 4096;
+  for (std::size_t i = 0; i < made.cuda_ipc.bytes.size(); ++i) {
+    made.cuda_ipc.bytes[i] = static_cast<std::byte>(0x40 + i);
   }
   return made;
 }
@@ -146,11 +146,11 @@ TEST(RemoteDescriptor, HandleThatMakesNoSenseIsRefused) {
   };
   constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   EXPECT_FALSE(refused([](remote_descriptor&) {}));
-  EXPECT_FALSE(refused([](remote_descriptor& made) { made.handle.size = most; }));
-  EXPECT_TRUE(refused([](remote_descriptor& made) { --made.handle.size; }));
-  EXPECT_TRUE(refused([](remote_descriptor& made) { ++made.handle.offset; }));
-  EXPECT_TRUE(refused([](remote_descriptor& made) { made.handle.offset = most; }));
-  EXPECT_TRUE(refused([](remote_descriptor& made) { made.loan = {}; }));
+  EXPECT_FALSE(refused([](remote_descriptor& made) { made.cuda_ipc.size = most; }));
+  EXPECT_TRUE(refused([](remote_descriptor& made) { --made.cuda_ipc.size; }));
+  EXPECT_TRUE(refused([](remote_descriptor& made) { ++made.cuda_ipc.offset; }));
+  EXPECT_TRUE(refused([](remote_descriptor& made) { made.cuda_ipc.offset = most; }));
+  EXPECT_TRUE(refused([](remote_descriptor& made) { made.cma = {}; }));
   EXPECT_TRUE(refused([](remote_descriptor& made) { made.kind = memory_kind::cuda_managed; }));
   EXPECT_TRUE(refused([](remote_descriptor& made) {
     made.kind = memory_kind::host;

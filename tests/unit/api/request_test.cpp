@@ -177,7 +177,7 @@ TEST(Request, RmaThatTimesOutTakesItsConnectionWithIt) {
   options.link.resources = {"self/memory0", "rc_mlx5/mlx5_0:1"};
   served_region served(1000, options);
   served.connection.wait_connected();
-  ASSERT_EQ(served.region.way(), way::rma);
+  ASSERT_EQ(served.region.transfer_method(), transfer_method::rma);
   served.network().faults().delay(call::get, 10s, 0);
   std::vector<std::byte> into(100, untouched);
   std::vector<std::byte> other(100, untouched);

@@ -159,7 +159,7 @@ class player {
       if (ec) return;
       const bool by_rma = kind_ == link_kind::rdma || kind_ == link_kind::same_host;
       const bool has_key = !exposed.descriptor().remote_key.empty();
-      EXPECT_TRUE(!by_rma || !has_key || region.way() == way::rma ||
+      EXPECT_TRUE(!by_rma || !has_key || region.transfer_method() == transfer_method::rma ||
                   network_.count(call::ep_rkey_unpack) > 0);
       start_operations(connection, region);
       end_operations();

@@ -96,7 +96,7 @@ TEST(ThrowingHandler, OfSendsIsReported) {
   simulated_messages both(options);
   message_handlers handlers;
   handlers.on_sent = [](std::uint64_t, std::error_code) { throw_it(); };
-  handlers.on_room = [] { throw_it(); };
+  handlers.on_writable = [] { throw_it(); };
   handlers.on_refused = [](const message_info&) { throw_it(); };
   both.sender.set_message_handlers(std::move(handlers));
   const std::vector<std::byte> bytes = pattern(1000);
@@ -109,7 +109,8 @@ TEST(ThrowingHandler, OfSendsIsReported) {
   both.settle();
   EXPECT_EQ(told.of_reader, 2);
   std::error_code full;
-  while (!full) full = both.sender.start_send(2, bytes, {.full = when_full::fail}).error();
+  while (!full)
+    full = both.sender.start_send(2, bytes, {.backpressure = backpressure::fail}).error();
   EXPECT_EQ(full, errc::would_block);
   both.settle();
   while (both.receiver().take(tag_match::any())) {

@@ -34,9 +34,9 @@
 #include "ucx/scheduled_call.hpp"
 #include "ucx/send_options.hpp"
 #include "ucx/socket_address.hpp"
+#include "ucx/transfer_method.hpp"
 #include "ucx/url.hpp"
 #include "ucx/version.hpp"
-#include "ucx/way.hpp"
 #include "ucx/worker.hpp"
 #include "ucx/worker_address.hpp"
 
@@ -121,8 +121,9 @@ TEST(EnumerationText, NamesOfMemoryAndFiles) {
                atomic_operation::add, atomic_operation::bit_and, atomic_operation::bit_or,
                atomic_operation::bit_xor}),
       "load store compare_exchange add bit_and bit_or bit_xor");
-  EXPECT_EQ(printed({creation::replace, creation::fresh, creation::append, creation::overwrite}),
-            "replace fresh append overwrite");
+  EXPECT_EQ(
+      printed({creation::replace, creation::exclusive, creation::append, creation::overwrite}),
+      "replace exclusive append overwrite");
   EXPECT_EQ(printed({entry_type::memory, entry_type::file, entry_type::directory}),
             "memory file directory");
   EXPECT_EQ(printed({huge_pages::none, huge_pages::advise, huge_pages::collapse}),
@@ -131,7 +132,8 @@ TEST(EnumerationText, NamesOfMemoryAndFiles) {
                      memory_kind::rocm, memory_kind::cuda_pinned, memory_kind::other}),
             "host cuda cuda_managed rocm cuda_pinned other");
   EXPECT_EQ(printed({missing_resource::fallback, missing_resource::strict}), "fallback strict");
-  EXPECT_EQ(printed({way::automatic, way::message, way::rma, way::mapped, way::cma, way::cuda_ipc}),
+  EXPECT_EQ(printed({transfer_method::automatic, transfer_method::message, transfer_method::rma,
+                     transfer_method::mapped, transfer_method::cma, transfer_method::cuda_ipc}),
             "automatic message rma mapped cma cuda_ipc");
 }
 
@@ -142,13 +144,14 @@ TEST(EnumerationText, NamesOfConnectionsAndMessages) {
       printed({connection_state::connecting, connection_state::active, connection_state::closing,
                connection_state::failed, connection_state::closed}),
       "connecting active closing failed closed");
-  EXPECT_EQ(printed({peer_failure::automatic, peer_failure::detected, peer_failure::undetected}),
-            "automatic detected undetected");
+  EXPECT_EQ(printed({error_handling_mode::automatic, error_handling_mode::peer,
+                     error_handling_mode::none}),
+            "automatic peer none");
   EXPECT_EQ(printed({send_memory::borrowed, send_memory::copied}), "borrowed copied");
   EXPECT_EQ(printed({send_until::reusable, send_until::matched}), "reusable matched");
-  EXPECT_EQ(printed({slow_reader::wait, slow_reader::drop}), "wait drop");
+  EXPECT_EQ(printed({slow_reader_policy::wait, slow_reader_policy::drop}), "wait drop");
   EXPECT_EQ(printed({stream_amount::some, stream_amount::all}), "some all");
-  EXPECT_EQ(printed({when_full::wait, when_full::fail}), "wait fail");
+  EXPECT_EQ(printed({backpressure::wait, backpressure::fail}), "wait fail");
 }
 
 TEST(EnumerationText, NamesOfContextsAndWorkers) {
@@ -165,8 +168,8 @@ TEST(EnumerationText, NamesOfContextsAndWorkers) {
             "automatic caller polling_thread sleeping_thread external");
   EXPECT_EQ(printed({progress_phase::before, progress_phase::after}), "before after");
   EXPECT_EQ(printed({repetition::once, repetition::every_round}), "once every_round");
-  EXPECT_EQ(printed({thread_safety::automatic, thread_safety::single, thread_safety::safe}),
-            "automatic single safe");
+  EXPECT_EQ(printed({thread_mode::automatic, thread_mode::single, thread_mode::multi}),
+            "automatic single multi");
 }
 
 TEST(EnumerationText, NamesOfErrors) {
@@ -195,14 +198,14 @@ TEST(EnumerationText, NamesOfErrors) {
                      errc::would_block}),
             "content_changed not_secure closed_by_peer no_rdma would_block");
   EXPECT_EQ(printed({errc::header_too_long, errc::no_such_handler, errc::message_refused,
-                     errc::message_withdrawn, errc::buffer_gone}),
-            "header_too_long no_such_handler message_refused message_withdrawn buffer_gone");
+                     errc::message_withdrawn, errc::empty_buffer}),
+            "header_too_long no_such_handler message_refused message_withdrawn empty_buffer");
   EXPECT_EQ(printed({errc::buffer_too_small, errc::bad_pool, errc::pooled_buffer,
-                     errc::damaged_on_the_way, errc::broken_pipe}),
-            "buffer_too_small bad_pool pooled_buffer damaged_on_the_way broken_pipe");
-  EXPECT_EQ(printed({errc::too_many_of_store, errc::too_many_of_client, errc::too_many_writers,
-                     errc::store_gone, errc::forked_child}),
-            "too_many_of_store too_many_of_client too_many_writers store_gone forked_child");
+                     errc::checksum_mismatch, errc::broken_pipe}),
+            "buffer_too_small bad_pool pooled_buffer checksum_mismatch broken_pipe");
+  EXPECT_EQ(printed({errc::too_many_store_files, errc::too_many_client_files,
+                     errc::too_many_writers, errc::stale_store, errc::forked_child}),
+            "too_many_store_files too_many_client_files too_many_writers stale_store forked_child");
   EXPECT_EQ(static_cast<int>(errc::forked_child), 55);
 }
 
@@ -216,7 +219,7 @@ TEST(EnumerationText, TellsValuesThatAreNoEnumerators) {
   EXPECT_EQ(printed({static_cast<access>(0)}), "unknown");
   EXPECT_EQ(printed({static_cast<errc>(0)}), "unknown");
   EXPECT_EQ(printed({static_cast<log_level>(99)}), "unknown");
-  EXPECT_EQ(printed({static_cast<slow_reader>(99)}), "unknown");
+  EXPECT_EQ(printed({static_cast<slow_reader_policy>(99)}), "unknown");
 }
 
 TEST(EnumerationText, FillsTheWidthOfTheStream) {

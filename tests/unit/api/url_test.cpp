@@ -73,13 +73,13 @@ TEST(Url, EncodesAndDecodesNames) {
 }
 
 TEST(Url, IsMeantByItsSchemeAlone) {
-  EXPECT_TRUE(url::is_meant_by("ucx://h:1/a"));
-  EXPECT_TRUE(url::is_meant_by("Ucx:"));
-  EXPECT_TRUE(url::is_meant_by("ucx:/h:1/a"));
-  EXPECT_FALSE(url::is_meant_by("ucx"));
-  EXPECT_FALSE(url::is_meant_by("./ucx://h"));
-  EXPECT_FALSE(url::is_meant_by("http://h"));
-  EXPECT_FALSE(url::is_meant_by(""));
+  EXPECT_TRUE(url::has_url_scheme("ucx://h:1/a"));
+  EXPECT_TRUE(url::has_url_scheme("Ucx:"));
+  EXPECT_TRUE(url::has_url_scheme("ucx:/h:1/a"));
+  EXPECT_FALSE(url::has_url_scheme("ucx"));
+  EXPECT_FALSE(url::has_url_scheme("./ucx://h"));
+  EXPECT_FALSE(url::has_url_scheme("http://h"));
+  EXPECT_FALSE(url::has_url_scheme(""));
 }
 
 struct mistake {

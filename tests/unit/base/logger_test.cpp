@@ -150,7 +150,7 @@ TEST(Log, TracesWhatIsOverWithinItsCall) {
       memory_region::allocate(pair.owner_context, 1000, access::read_write);
   endpoint connection = pair.connect();
   remote_region region(connection, exposed.descriptor());
-  ASSERT_EQ(region.way(), way::mapped);
+  ASSERT_EQ(region.transfer_method(), transfer_method::mapped);
   std::vector<std::byte> into(60);
   region.read_at(7, into);
   EXPECT_TRUE(traced.says(": read of 60 bytes at offset 7 of region ")) << traced.lines;

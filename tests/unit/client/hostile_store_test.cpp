@@ -21,12 +21,12 @@
 #include "connection/channel.hpp"
 #include "connection/endpoint_channel.hpp"
 #include "connection/endpoint_core.hpp"
-#include "ucx/bulk_open.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/listener.hpp"
+#include "ucx/many_files.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/url.hpp"
 #include "ucx/worker.hpp"
@@ -230,7 +230,7 @@ TEST_F(HostileStore, SendsOtherContentsThanItWasAskedFor) {
     };
     client asking(at());
     const std::vector<std::string> names{"a", "b"};
-    const std::vector<fetched_name> fetched = fetch_each(asking, names, 8);
+    const std::vector<read_result> fetched = read_many(asking, names, 8);
     EXPECT_EQ(fetched.at(0).error, errc::protocol_error);
     EXPECT_TRUE(fetched.at(0).bytes.empty());
   }
@@ -246,7 +246,7 @@ TEST_F(HostileStore, SendsFilesOneByOne) {
   };
   client asking(at());
   const std::vector<std::string> names{"a", "bb", "ccc"};
-  const std::vector<fetched_name> fetched = fetch_each(asking, names, 8);
+  const std::vector<read_result> fetched = read_many(asking, names, 8);
   for (std::size_t i = 0; i < names.size(); ++i) {
     EXPECT_FALSE(fetched.at(i).error);
     EXPECT_EQ(fetched.at(i).bytes.size(), i + 1);
@@ -260,7 +260,7 @@ TEST_F(HostileStore, TellsMoreOutcomesThanThereWereFiles) {
   };
   client asking(at());
   const std::vector<short_file> files(2, short_file{.name = "f"});
-  const std::vector<std::error_code> outcomes = store_each(asking, files);
+  const std::vector<std::error_code> outcomes = write_many(asking, files);
   ASSERT_EQ(outcomes.size(), 2U);
   EXPECT_EQ(outcomes[0], errc::protocol_error);
   EXPECT_EQ(outcomes[1], errc::protocol_error);
@@ -283,16 +283,16 @@ TEST_F(HostileStore, IsAskedForNoMoreWhereItDoesNotAnswerInTime) {
   client asking(at());
   const io_options soon{.timeout = 100ms};
   const std::vector<short_file> files(2000, short_file{.name = "f"});
-  for (const std::error_code& each : store_each(asking, files, creation::replace, soon)) {
+  for (const std::error_code& each : write_many(asking, files, creation::replace, soon)) {
     EXPECT_EQ(each, errc::timed_out);
   }
   const std::vector<std::string> names(300, "f");
-  for (const fetched_name& each : fetch_each(asking, names, 100, soon)) {
+  for (const read_result& each : read_many(asking, names, 100, soon)) {
     EXPECT_EQ(each.error, errc::timed_out);
   }
-  const std::vector<opened_name> opened = open_each(asking, names, access::read, soon);
+  const std::vector<open_result> opened = open_many(asking, names, access::read, soon);
   ASSERT_EQ(opened.size(), names.size());
-  for (const opened_name& each : opened) EXPECT_EQ(each.error, errc::timed_out);
+  for (const open_result& each : opened) EXPECT_EQ(each.error, errc::timed_out);
   EXPECT_LE(asked->puts, 4) << "256 files, 64 a message";
   EXPECT_LE(asked->fetches, 6) << "64 names, 12 a message";
   EXPECT_LE(asked->opens, 64);
@@ -313,11 +313,11 @@ TEST_F(HostileStore, IsAskedAgainForWhatItHadNoRoomFor) {
   };
   client asking(at());
   const std::vector<short_file> files(100, short_file{.name = "f"});
-  for (const std::error_code& each : store_each(asking, files)) EXPECT_FALSE(each);
+  for (const std::error_code& each : write_many(asking, files)) EXPECT_FALSE(each);
   EXPECT_LT(*refusals, 0);
   *refusals = 1 << 20;
   const io_options soon{.timeout = 100ms};
-  for (const std::error_code& each : store_each(asking, files, creation::replace, soon)) {
+  for (const std::error_code& each : write_many(asking, files, creation::replace, soon)) {
     EXPECT_TRUE(each == errc::busy || each == errc::timed_out) << each.message();
   }
 }
@@ -329,7 +329,7 @@ TEST_F(HostileStore, IsWrittenOneByOneWhereItIsOld) {
   client asking(at());
   const std::string text = "text";
   const std::vector<short_file> files(2, short_file{"file", std::as_bytes(std::span(text))});
-  for (const std::error_code& each : store_each(asking, files)) {
+  for (const std::error_code& each : write_many(asking, files)) {
     EXPECT_FALSE(each) << each.message();
   }
   EXPECT_EQ(std::memcmp(memory_.data(), text.data(), text.size()), 0);

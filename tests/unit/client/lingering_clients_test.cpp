@@ -18,10 +18,10 @@ namespace {
 /// Sets the variable for as long as this is there.
 class said {
  public:
-  explicit said(const char* text) { ::setenv("UCXIO_LINGER", text, 1); }
+  explicit said(const char* text) { ::setenv("UCXIO_SHARED_IDLE_TIMEOUT", text, 1); }
   said(const said&) = delete;
   said& operator=(const said&) = delete;
-  ~said() { ::unsetenv("UCXIO_LINGER"); }
+  ~said() { ::unsetenv("UCXIO_SHARED_IDLE_TIMEOUT"); }
 };
 
 TEST(LingeringClients, TakesSecondsFromTheEnvironment) {
@@ -35,7 +35,8 @@ TEST(LingeringClients, SaysWhatIsWrongWithTheEnvironment) {
   for (const char* bad : {"-1", "ten", "10s", " 10", "nan"}) {
     const said environment(bad);
     const std::string complaint = lingering_clients().complaint();
-    EXPECT_NE(complaint.find("UCXIO_LINGER is \"" + std::string(bad) + "\""), std::string::npos)
+    EXPECT_NE(complaint.find("UCXIO_SHARED_IDLE_TIMEOUT is \"" + std::string(bad) + "\""),
+              std::string::npos)
         << complaint;
   }
 }

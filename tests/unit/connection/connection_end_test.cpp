@@ -151,7 +151,7 @@ TEST(ConnectionEnd, OfTheCompanionIsThatOfWhatItWatches) {
   told_by_address told;
   simulated_pair pair;
   pair.owner.set_connection_events(told.handlers());
-  const endpoint fast = pair.connect({.failure = peer_failure::undetected});
+  const endpoint fast = pair.connect({.error_handling = error_handling_mode::none});
   const endpoint beside = pair.connect();
   pair.network.advance(1ms);
   ASSERT_EQ(told.peers.size(), 2U);

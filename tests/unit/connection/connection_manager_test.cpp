@@ -33,9 +33,9 @@ class ConnectionManager : public testing::Test {
     connection_manager_options options;
     options.connect_timeout = 50ms;
     options.reconnect.first_delay = 10ms;
-    options.reconnect.longest_delay = 80ms;
+    options.reconnect.max_delay = 80ms;
     options.reconnect.jitter = 0;
-    options.reconnect.most_attempts = 3;
+    options.reconnect.max_attempts = 3;
     return options;
   }
 
@@ -72,7 +72,7 @@ TEST_F(ConnectionManager, RefusesWhatMakesNoSense) {
   const connection_manager none(pair_.reader, odd, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
   connection_manager_options few = quick();
-  few.most_peers = 1;
+  few.max_peers = 1;
   connection_manager manager(pair_.reader, few);
   manager.add("", nobody, ec);
   EXPECT_EQ(ec, errc::bad_name);
@@ -121,7 +121,7 @@ TEST_F(ConnectionManager, DelaysVaryWithinTheJitter) {
   connection_manager_options options = quick();
   options.reconnect.jitter = 0.5;
   options.reconnect.factor = 1;
-  options.reconnect.most_attempts = 20;
+  options.reconnect.max_attempts = 20;
   std::vector<std::chrono::nanoseconds> attempts;
   options.on_attempt = [&](const managed_peer&) {
     attempts.push_back(pair_.network.now().time_since_epoch());
@@ -246,13 +246,13 @@ TEST_F(ConnectionManager, PeerThatDropsEachConnectionHasFailed) {
   }
   EXPECT_EQ(manager.status("fickle")->state, connection_state::failed);
   EXPECT_EQ(manager.status("fickle")->failure, std::errc::connection_reset);
-  EXPECT_EQ(accepted.size(), 1 + options.reconnect.most_attempts);
+  EXPECT_EQ(accepted.size(), 1 + options.reconnect.max_attempts);
 }
 
 TEST_F(ConnectionManager, WaitsNoLongerThanAClockCanTell) {
   connection_manager_options options = quick();
   options.reconnect.first_delay = std::chrono::nanoseconds::max();
-  options.reconnect.longest_delay = std::chrono::nanoseconds::max();
+  options.reconnect.max_delay = std::chrono::nanoseconds::max();
   options.reconnect.jitter = 1;
   connection_manager manager(pair_.reader, options);
   manager.add("nobody", nobody);
@@ -294,7 +294,7 @@ TEST_F(ConnectionManager, HandlersThatThrowAreReported) {
 
 TEST_F(ConnectionManager, ReconnectsAtOnceWhereThatIsWanted) {
   connection_manager_options options = quick();
-  options.reconnect.most_attempts = 0;
+  options.reconnect.max_attempts = 0;
   connection_manager manager(pair_.reader, options);
   manager.add("late", nobody);
   std::error_code ec;

@@ -67,12 +67,12 @@ TEST(Connection, TellsBothSidesWhatTheyCanDo) {
   EXPECT_EQ(accepted[0].peer_info, bytes("reader's"));
   EXPECT_EQ(made[0].peer, door.address());
   EXPECT_EQ(made[0].local, accepted[0].peer);
-  EXPECT_GT(made[0].segment, made[0].largest_eager);
-  EXPECT_GT(made[0].largest_eager, 0U);
-  EXPECT_EQ(made[0].largest_header, connection.longest_header());
-  EXPECT_EQ(made[0].largest_header, 4096U);
+  EXPECT_GT(made[0].segment_size, made[0].max_eager_size);
+  EXPECT_GT(made[0].max_eager_size, 0U);
+  EXPECT_EQ(made[0].max_header_size, connection.max_header_size());
+  EXPECT_EQ(made[0].max_header_size, 4096U);
   EXPECT_FALSE(made[0].transports.empty());
-  EXPECT_FALSE(made[0].rma_is_real);
+  EXPECT_FALSE(made[0].native_rma);
   EXPECT_TRUE(made[0].watched);
   EXPECT_EQ(made[0].id, connection.id());
   EXPECT_EQ(connection.report().peer_name, "the owner");
@@ -88,13 +88,13 @@ TEST(Connection, ReportsWhatSendsTake) {
   endpoint connection = pair.connect();
   connection.wait_connected();
   const connection_report report = connection.report();
-  EXPECT_EQ(report.largest_header, connection.longest_header());
-  EXPECT_EQ(report.largest_header, 960U);
+  EXPECT_EQ(report.max_header_size, connection.max_header_size());
+  EXPECT_EQ(report.max_header_size, 960U);
   // Half of the window, of which each message takes 256 bytes for itself.
-  EXPECT_EQ(report.largest_eager, (32U << 10U) - 256);
-  const std::vector<std::byte> longest(report.largest_eager);
+  EXPECT_EQ(report.max_eager_size, (32U << 10U) - 256);
+  const std::vector<std::byte> longest(report.max_eager_size);
   connection.send(1, longest);
-  const std::vector<std::byte> longer(report.largest_eager + 1);
+  const std::vector<std::byte> longer(report.max_eager_size + 1);
   const request announced = connection.start_send(2, longer);
   pair.network.advance(10ms);
   EXPECT_FALSE(announced.done());
@@ -219,7 +219,7 @@ TEST(Connection, RefusalTellsItsReason) {
   for (int i = 0; i < 5; ++i) pair.reader.progress();
   ASSERT_TRUE(told);
   EXPECT_EQ(told->reason, errc::permission_denied);
-  EXPECT_EQ(told->words, "members only");
+  EXPECT_EQ(told->error_message, "members only");
   EXPECT_EQ(told->peer, door.address());
   reason = errc::busy;  // final, although the protocol has another meaning for it
   const endpoint busy(pair.reader, door.address(), {}, ec);
@@ -356,7 +356,7 @@ TEST(Connection, TellsWhyRegionsAreNotMovedByHardware) {
     endpoint made = pair.connect();
     made.wait_connected();
     const connection_report report = made.report();
-    EXPECT_EQ(report.rma_is_real, each.why.empty()) << report.why_not_rma;
+    EXPECT_EQ(report.native_rma, each.why.empty()) << report.why_not_rma;
     EXPECT_EQ(report.why_not_rma.empty(), each.why.empty()) << report.why_not_rma;
     EXPECT_TRUE(mentions(report.why_not_rma, each.why)) << report.why_not_rma;
   }
@@ -406,7 +406,7 @@ TEST(Connection, OfAPeerThatDeclinesEndsSoon) {
     EXPECT_EQ(pair.owner.connections(), 0U);
     ASSERT_EQ(ends.size(), 1U);
     EXPECT_EQ(ends[0].reason, errc::connection_reset);
-    EXPECT_EQ(ends[0].words, "the peer gave the connection up");
+    EXPECT_EQ(ends[0].error_message, "the peer gave the connection up");
   }
 }
 

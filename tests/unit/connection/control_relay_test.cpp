@@ -18,11 +18,11 @@
 #include "connection/endpoint_core.hpp"
 #include "support/basics/soon.hpp"
 #include "support/files/temporary_directory.hpp"
-#include "ucx/bulk_open.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
+#include "ucx/many_files.hpp"
 #include "ucx/publication.hpp"
 #include "ucx/server.hpp"
 #include "ucx/worker.hpp"
@@ -157,7 +157,7 @@ TEST_F(ControlRelay, LetsTheThreadsOfAClientStoreTogether) {
     for (int i = 0; i < 500; ++i) {
       files.push_back({std::to_string(by) + '/' + std::to_string(i), content});
     }
-    return store_each(writer, files, creation::replace, {.timeout = std::chrono::seconds(1)});
+    return write_many(writer, files, creation::replace, {.timeout = std::chrono::seconds(1)});
   };
   {
     const std::lock_guard busy(core_access::core(server_.worker(0))->lock());

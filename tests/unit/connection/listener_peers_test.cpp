@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 TEST(AwaitedPeers, AreTakenInOrder) {
   simulated_pair pair;
   listener_options doors;
-  doors.awaited = true;
+  doors.manual_accept = true;
   listener door(pair.owner, any_port, std::move(doors));
   std::vector<endpoint> accepted;
   std::error_code over;
@@ -51,10 +51,10 @@ TEST(AwaitedPeers, AreTakenInOrder) {
 
 TEST(AwaitedPeers, AreHandedToACoroutineUnderNoLock) {
   simulated_pair_options options;
-  options.owner_worker.threads = thread_safety::safe;
+  options.owner_worker.thread_mode = thread_mode::multi;
   simulated_pair pair(options);
   listener_options doors;
-  doors.awaited = true;
+  doors.manual_accept = true;
   listener door(pair.owner, any_port, std::move(doors));
   lock_probe lock(pair.owner);
   std::optional<bool> is_free;
@@ -73,7 +73,7 @@ TEST(AwaitedPeers, AreHandedToACoroutineUnderNoLock) {
 TEST(AwaitedPeers, AreWaitedForWithinADeadline) {
   simulated_pair pair;
   listener_options doors;
-  doors.awaited = true;
+  doors.manual_accept = true;
   listener door(pair.owner, any_port, std::move(doors));
   std::error_code ec;
   auto nobody = door.accept();
@@ -98,8 +98,8 @@ TEST(AwaitedPeers, NeedAListenerThatLetsThemWait) {
 TEST(AwaitedPeers, AreRefusedBeyondTheListenersLimit) {
   simulated_pair pair;
   listener_options doors;
-  doors.awaited = true;
-  doors.most_waiting = 2;
+  doors.manual_accept = true;
+  doors.backlog = 2;
   listener door(pair.owner, any_port, std::move(doors));
   std::vector<endpoint> knocking;
   for (int i = 0; i < 5; ++i) {

@@ -60,11 +60,13 @@ class MisplacedOption : public testing::Test {
 
 TEST_F(MisplacedOption, IsRefusedByName) {
   EXPECT_EQ(refusing_ways("", [] { return endpoint_options(); }), "");
-  EXPECT_EQ(refusing_ways("failure",
-                          [] { return endpoint_options{.failure = peer_failure::undetected}; }),
-            "snr");
   EXPECT_EQ(
-      refusing_ways("failure", [] { return endpoint_options{.failure = peer_failure::detected}; }),
+      refusing_ways("error_handling",
+                    [] { return endpoint_options{.error_handling = error_handling_mode::none}; }),
+      "snr");
+  EXPECT_EQ(
+      refusing_ways("error_handling",
+                    [] { return endpoint_options{.error_handling = error_handling_mode::peer}; }),
       "");
   const endpoint watching = pair_.connect();
   EXPECT_EQ(refusing_ways("watched_by", [&] { return endpoint_options{.watched_by = &watching}; }),
@@ -79,7 +81,8 @@ TEST_F(MisplacedOption, IsACodeWithoutExceptions) {
   std::error_code ec;
   const endpoint by_worker(pair_.reader, pair_.owner.address(), {.local = from_here}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
-  const endpoint by_socket(pair_.reader, door.address(), {.failure = peer_failure::undetected}, ec);
+  const endpoint by_socket(pair_.reader, door.address(),
+                           {.error_handling = error_handling_mode::none}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
   const endpoint by_name(pair_.reader, {"127.0.0.1", door.address().port()},
                          {.wait = connect_wait::none}, ec);
@@ -100,7 +103,7 @@ TEST_F(MisplacedOption, LeavesARequestAsItWas) {
 }
 
 TEST_F(MisplacedOption, OfAManagerIsRefusedWithThePeer) {
-  connection_manager manager(pair_.reader, {.failure = peer_failure::undetected});
+  connection_manager manager(pair_.reader, {.error_handling = error_handling_mode::none});
   std::error_code ec;
   manager.add("by socket", nobody, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
@@ -111,7 +114,8 @@ TEST_F(MisplacedOption, OfAManagerIsRefusedWithThePeer) {
     manager.add("by name", {"127.0.0.1", 7471});
     FAIL();
   } catch (const ucx::error& failed) {
-    EXPECT_TRUE(mentions(failed.what(), "connection_manager_options::failure")) << failed.what();
+    EXPECT_TRUE(mentions(failed.what(), "connection_manager_options::error_handling"))
+        << failed.what();
   }
 }
 

@@ -39,7 +39,7 @@ struct unwatched_region : served_region {
 
 TEST(UnwatchedConnection, MovesBytesByMessage) {
   unwatched_region served;
-  EXPECT_EQ(served.region.way(), way::message);
+  EXPECT_EQ(served.region.transfer_method(), transfer_method::message);
   std::vector<std::byte> bytes(size);
   served.region.read_at(0, bytes);
   EXPECT_TRUE(holds_pattern(bytes));

@@ -184,12 +184,12 @@ TEST(Buffer, SentTwiceIsAnError) {
   buffer once(10);
   both.sender.start_send(1, std::move(once)).wait();
   request again = both.sender.start_send(1, std::move(once));
-  EXPECT_EQ(again.error(), errc::buffer_gone);
+  EXPECT_EQ(again.error(), errc::empty_buffer);
   again = both.sender.start_send(active_message{1}, std::move(once));
-  EXPECT_EQ(again.error(), errc::buffer_gone);
+  EXPECT_EQ(again.error(), errc::empty_buffer);
   std::error_code ec;
   both.sender.post_send(1, std::move(once), 5, {}, ec);
-  EXPECT_EQ(ec, errc::buffer_gone);
+  EXPECT_EQ(ec, errc::empty_buffer);
 }
 
 TEST(Buffer, IsFreedWhenItsSendEnds) {
@@ -329,7 +329,7 @@ TEST(PostedSend, KnowsHowLongWhatItGathersIs) {
   simulated_messages both(options);
   const std::vector<std::byte> bytes = pattern(3000);
   const std::vector<std::span<const std::byte>> runs{bytes, bytes};
-  constexpr send_options at_once{.full = when_full::fail};
+  constexpr send_options at_once{.backpressure = backpressure::fail};
   // Two of 6000 bytes fit, and a third does not; a form that counted nothing would queue it.
   int posted = 0;
   std::error_code ec;
@@ -373,14 +373,14 @@ message_handlers watched_handlers(lock_probe& lock, int& gone) {
     ++gone;
   };
   message_handlers made;
-  made.on_room = [held = std::shared_ptr<int>(new int(0), at_end)] {};
+  made.on_writable = [held = std::shared_ptr<int>(new int(0), at_end)] {};
   return made;
 }
 
 TEST(MessageHandlers, OfAClosedConnectionGoUnderNoLock) {
   for (const close_mode mode : {close_mode::abort, close_mode::flush}) {
     simulated_pair_options options;
-    options.reader_worker.threads = thread_safety::safe;
+    options.reader_worker.thread_mode = thread_mode::multi;
     simulated_messages both(options);
     lock_probe lock(both.pair.reader);
     int gone = 0;
@@ -395,7 +395,7 @@ TEST(MessageHandlers, OfAClosedConnectionGoUnderNoLock) {
 
 TEST(MessageHandlers, OfAPeerThatLeavesGoUnderNoLock) {
   simulated_pair_options options;
-  options.owner_worker.threads = thread_safety::safe;
+  options.owner_worker.thread_mode = thread_mode::multi;
   simulated_messages both(options);
   lock_probe lock(both.receiver());
   int gone = 0;

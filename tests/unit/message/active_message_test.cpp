@@ -36,7 +36,7 @@ TEST(ActiveMessage, ReachesTheHandlerOfItsNumber) {
       EXPECT_EQ(came.length(), size);
       EXPECT_TRUE(holds_pattern(came.header(), 2));
       EXPECT_EQ(came.header().size(), 20U);
-      if (came.is_here()) {
+      if (came.has_payload()) {
         EXPECT_TRUE(holds_pattern(came.data(), 1));
       }
       receive = came.start_receive(into);  // the message may go, the receive goes on
@@ -59,7 +59,7 @@ TEST(ActiveMessage, HeadersOfEveryLength) {
     lengths.push_back(came.header().size());
     EXPECT_TRUE(holds_pattern(came.header()));
   });
-  const std::size_t longest = both.sender.longest_header();
+  const std::size_t longest = both.sender.max_header_size();
   EXPECT_EQ(longest, 4096U);
   const std::vector<std::size_t> wanted{0, 1, 16, 88, 89, 1000, longest};
   for (const std::size_t length : wanted) {
@@ -104,7 +104,7 @@ TEST(ActiveMessage, RepliesWithAKeyWhereARequestWouldBeDropped) {
     peer.post_send(active_message{2, asked.header()}, asked.data(), 77,
                    {.memory = send_memory::copied}, ec);
     EXPECT_FALSE(ec);
-    const std::vector<std::byte> endless(peer.longest_header() + 1);
+    const std::vector<std::byte> endless(peer.max_header_size() + 1);
     peer.post_send(active_message{2, endless}, asked.data(), 78, {}, ec);
     EXPECT_EQ(ec, errc::header_too_long);
   });
@@ -278,7 +278,7 @@ TEST(ActiveMessage, HandlerMayDestroyAnything) {
 
 TEST(ActiveMessage, HandlerReplacedInsideItselfGoesUnderNoLock) {
   simulated_pair_options options;
-  options.owner_worker.threads = thread_safety::safe;
+  options.owner_worker.thread_mode = thread_mode::multi;
   simulated_messages both(options);
   lock_probe lock(both.receiver());
   int gone = 0;
@@ -305,7 +305,7 @@ TEST(ActiveMessage, WhoIsToldOfAnExceptionIsNotWaitedFor) {
   std::vector<std::thread> others;
   int reports = 0;
   simulated_pair_options options;
-  options.owner_worker.threads = thread_safety::safe;
+  options.owner_worker.thread_mode = thread_mode::multi;
   options.owner_worker.on_exception = [&](std::exception_ptr) {
     ++reports;
     const auto removed = std::make_shared<std::promise<void>>();
@@ -381,7 +381,7 @@ TEST(EmptyMessage, HasNothing) {
   EXPECT_FALSE(none);
   EXPECT_EQ(none.info(), message_info());
   EXPECT_TRUE(none.header().empty());
-  EXPECT_FALSE(none.is_here());
+  EXPECT_FALSE(none.has_payload());
   EXPECT_TRUE(none.data().empty());
   std::array<std::byte, 1> into{};
   EXPECT_EQ(none.start_receive(into).error(), errc::invalid_argument);

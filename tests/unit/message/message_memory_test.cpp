@@ -109,7 +109,7 @@ TEST(MessageMemory, ShortAtTheSenderFailsItsSends) {
     int room = 0;
     message_handlers handlers;
     handlers.on_sent = [&](std::uint64_t, std::error_code) { ++ended; };
-    handlers.on_room = [&] { ++room; };
+    handlers.on_writable = [&] { ++room; };
     both.sender.set_message_handlers(std::move(handlers));
     std::error_code ec;
     for (std::uint64_t key = 0; key < 30; ++key) both.sender.post_send(key, parts, key, {}, ec);

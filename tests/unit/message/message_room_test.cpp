@@ -31,7 +31,7 @@ simulated_pair_options with_window(std::size_t window) {
   return options;
 }
 
-constexpr send_options at_once{.full = when_full::fail};
+constexpr send_options at_once{.backpressure = backpressure::fail};
 
 /// Sends until there is no room, and returns how many went.
 std::size_t fill(simulated_messages& both, std::span<const std::byte> bytes) {
@@ -130,7 +130,7 @@ TEST(MessageRoom, HandlerTellsOfNewRoom) {
   const std::vector<std::byte> bytes = pattern(1000);
   int room = 0;
   message_handlers handlers;
-  handlers.on_room = [&] { ++room; };
+  handlers.on_writable = [&] { ++room; };
   both.sender.set_message_handlers(std::move(handlers));
   for (int round = 1; round < 4; ++round) {
     EXPECT_GT(fill(both, bytes), 0U);
@@ -152,7 +152,7 @@ TEST(MessageRoom, IsToldLaterWhereThereIsNoMemoryAndKeepsNobodyBusyUntilThen) {
   const std::vector<std::byte> bytes = pattern(1000);
   int room = 0;
   message_handlers handlers;
-  handlers.on_room = [&] { ++room; };
+  handlers.on_writable = [&] { ++room; };
   both.sender.set_message_handlers(std::move(handlers));
   EXPECT_GT(fill(both, bytes), 0U);
   both.settle();

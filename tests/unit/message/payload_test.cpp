@@ -109,7 +109,7 @@ void in_each_form(const std::vector<std::byte>& bytes, const Use& use) {
 
 enum class send_call { blocking, started, posted };
 
-void send_by(send_call call, endpoint& over, const message_id& to, const payload& what) {
+void send_by(send_call call, endpoint& over, const message_destination& to, const payload& what) {
   if (call == send_call::blocking) return over.send(to, what, {.until = send_until::matched});
   if (call == send_call::posted) return over.post_send(to, what, 1);
   over.start_send(to, what).wait();
@@ -118,7 +118,8 @@ void send_by(send_call call, endpoint& over, const message_id& to, const payload
 void arrives_in_each_form(send_call call, std::size_t size, bool is_active) {
   simulated_messages both;
   const std::vector<std::byte> header = pattern(4, 9);
-  const message_id to = is_active ? message_id(active_message{7, header}) : message_id(7);
+  const message_destination to =
+      is_active ? message_destination(active_message{7, header}) : message_destination(7);
   buffer made;
   request receive;
   bool is_started = false;
@@ -183,14 +184,14 @@ TEST(Payload, BufferIsKeptWhereASendDoesNotStart) {
   const std::vector<std::byte> bytes = pattern(1000);
   ec.clear();
   for (int sent = 0; sent < 100 && !ec; ++sent) {
-    both.sender.send(1, bytes, {.full = when_full::fail}, ec);
+    both.sender.send(1, bytes, {.backpressure = backpressure::fail}, ec);
   }
   EXPECT_EQ(ec, errc::would_block);
-  both.sender.send(1, std::move(kept), {.full = when_full::fail}, ec);
+  both.sender.send(1, std::move(kept), {.backpressure = backpressure::fail}, ec);
   EXPECT_EQ(ec, errc::would_block);
   EXPECT_TRUE(kept);
   both.sender.send(1, buffer(), {}, ec);
-  EXPECT_EQ(ec, errc::buffer_gone);
+  EXPECT_EQ(ec, errc::empty_buffer);
   both.sender.close(close_mode::abort);
   both.sender.send(1, std::move(kept), {}, ec);
   EXPECT_EQ(ec, errc::closed);

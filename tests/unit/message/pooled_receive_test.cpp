@@ -436,7 +436,7 @@ TEST(PooledReceive, PoolMayGoBeforeAndMustNotBeEmptyHanded) {
 
 TEST(PooledReceive, UsersCodeOfAPoolRunsUnderNoLock) {
   simulated_pair_options options;
-  options.reader_worker.threads = thread_safety::safe;
+  options.reader_worker.thread_mode = thread_mode::multi;
   pooled_receives both(1, options);
   buffer made;
   {

@@ -164,7 +164,7 @@ TEST(ReceiveTarget, ThatIsTooShortLeavesAHeldPayload) {
   const std::vector<std::byte> bytes = pattern(10);
   both.sender.send(7, bytes);
   message held = both.take(7);
-  ASSERT_TRUE(held.is_here());
+  ASSERT_TRUE(held.has_payload());
   std::vector<std::byte> into(10);
   std::error_code ec;
   held.receive(std::span(into).first(9), {}, ec);

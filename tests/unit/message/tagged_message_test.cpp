@@ -177,7 +177,7 @@ TEST(TaggedMessage, IsProbedAndTaken) {
   EXPECT_EQ(both.receiver().probe(2), (message_info{2, big.size()}));
   message two = both.take(2);
   EXPECT_FALSE(both.receiver().probe(2));
-  EXPECT_FALSE(two.is_here());
+  EXPECT_FALSE(two.has_payload());
   EXPECT_TRUE(two.data().empty());
   EXPECT_FALSE(send.done());
   std::vector<std::byte> into = blank(big.size());
@@ -187,7 +187,7 @@ TEST(TaggedMessage, IsProbedAndTaken) {
   request again = two.start_receive(into);
   EXPECT_EQ(again.error(), errc::invalid_argument);
   message one = both.take(1);
-  ASSERT_TRUE(one.is_here());
+  ASSERT_TRUE(one.has_payload());
   EXPECT_TRUE(holds_pattern(one.data(), 1));
   EXPECT_EQ(one.data().size(), 100U);
   std::vector<std::byte> copy(100);

@@ -106,7 +106,7 @@ TEST(CheckedRead, AsksTwiceMore) {
   for (unsigned i = 1; i <= 3; ++i) owners_faults(served).damage(call::am_send, i);
   std::error_code ec;
   served.region.read_at(0, into, verified, ec);
-  EXPECT_EQ(ec, errc::damaged_on_the_way);
+  EXPECT_EQ(ec, errc::checksum_mismatch);
   served.region.read_at(0, into, verified);
   EXPECT_TRUE(holds_pattern(into));
 }
@@ -119,7 +119,7 @@ TEST(CheckedRead, SaysWhichBytesAreDamaged) {
     served.region.read_at(100, into, verified);
     FAIL() << "damage was not noticed";
   } catch (const error& failed) {
-    EXPECT_EQ(failed.code(), errc::damaged_on_the_way);
+    EXPECT_EQ(failed.code(), errc::checksum_mismatch);
     const std::string bytes = "from " + std::to_string(100 + one_piece) + " to " +
                               std::to_string(100 + 2 * one_piece - 1);
     EXPECT_NE(std::string(failed.what()).find(bytes + " arrived damaged"), std::string::npos)
@@ -162,7 +162,7 @@ TEST(CheckedRead, ChecksFiles) {
   world.process.faults().damage(call::am_send, 0);
   std::error_code ec;
   region.read_at(0, into, verified, ec);
-  EXPECT_EQ(ec, errc::damaged_on_the_way);
+  EXPECT_EQ(ec, errc::checksum_mismatch);
   world.process.faults().clear();
 }
 
@@ -230,20 +230,20 @@ TEST_F(AnsweringOwner, ThatUnderstoodAnotherOffsetIsNotBelieved) {
   };
   std::error_code ec;
   region_->read_at(0, into_, verified, ec);
-  EXPECT_EQ(ec, errc::damaged_on_the_way);
+  EXPECT_EQ(ec, errc::checksum_mismatch);
   EXPECT_EQ(asked_.size(), 3U);
 }
 
 TEST(CheckedStream, ShowsDamageAndGoesOnBehindIt) {
   served_region served(64 * one_piece, with_pieces_of(one_piece));
-  istream in(served.region, {.buffer_size = one_piece, .depth = 1, .verify = true});
+  istream in(served.region, {.buffer_size = one_piece, .queue_depth = 1, .verify = true});
   std::vector<char> into(2 * one_piece);
   in.read(into.data(), std::streamsize(one_piece));
   EXPECT_TRUE(in);
   owners_faults(served).damage(call::am_send, 0);
   in.read(into.data(), std::streamsize(into.size()));
   EXPECT_TRUE(in.bad());
-  EXPECT_EQ(in.error(), errc::damaged_on_the_way);
+  EXPECT_EQ(in.error(), errc::checksum_mismatch);
   owners_faults(served).clear();
   in.clear();
   EXPECT_EQ(in.tellg(), std::streampos(one_piece));

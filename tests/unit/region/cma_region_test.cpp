@@ -23,7 +23,7 @@
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/stream.hpp"
-#include "ucx/way.hpp"
+#include "ucx/transfer_method.hpp"
 
 namespace ucx::test {
 namespace {
@@ -51,8 +51,9 @@ class RegionLoan : public testing::Test {
     if (!system_reads_processes()) GTEST_SKIP() << "process_vm_readv is forbidden here";
   }
 
-  remote_region open(const remote_descriptor& described, way wanted = way::automatic) {
-    return remote_region(connection_, described, {.way = wanted});
+  remote_region open(const remote_descriptor& described,
+                     transfer_method wanted = transfer_method::automatic) {
+    return remote_region(connection_, described, {.transfer_method = wanted});
   }
   remote_region open() { return open(exposed_->descriptor()); }
   std::uint64_t messages() const { return pair_.reader_process.count(call::am_send); }
@@ -67,13 +68,13 @@ class RegionLoan : public testing::Test {
 
 TEST_F(RegionLoan, IsReadWhereItLies) {
   remote_region region = open();
-  EXPECT_EQ(region.way(), way::cma);
-  EXPECT_EQ(region.why_not(way::cma), "");
-  EXPECT_NE(region.why_not(way::mapped), "");
-  EXPECT_EQ(region.why_not(way::rma), "a better way is in use");
-  EXPECT_EQ(region.why_not(way::message), "a better way is in use");
-  EXPECT_EQ(region.why_not(way::cuda_ipc), "it is no memory of a CUDA device");
-  EXPECT_EQ(region.why_not(way::automatic), "");
+  EXPECT_EQ(region.transfer_method(), transfer_method::cma);
+  EXPECT_EQ(region.why_not(transfer_method::cma), "");
+  EXPECT_NE(region.why_not(transfer_method::mapped), "");
+  EXPECT_EQ(region.why_not(transfer_method::rma), "a better way is in use");
+  EXPECT_EQ(region.why_not(transfer_method::message), "a better way is in use");
+  EXPECT_EQ(region.why_not(transfer_method::cuda_ipc), "it is no memory of a CUDA device");
+  EXPECT_EQ(region.why_not(transfer_method::automatic), "");
   const std::uint64_t before = messages();
   region.read_at(0, into_);
   EXPECT_TRUE(holds_pattern(into_));
@@ -162,35 +163,35 @@ TEST_F(RegionLoan, ChecksWhatItIsAskedFor) {
 
 TEST_F(RegionLoan, IsNotOfferedOfWhatMayOnlyBeWritten) {
   const memory_region secret(pair_.owner_context, std::span(memory_), access::write);
-  EXPECT_EQ(secret.descriptor().loan, memory_loan());
-  EXPECT_NE(exposed_->descriptor().loan, memory_loan());
-  EXPECT_NE(exposed_->descriptor().loan.token, 0U);
+  EXPECT_EQ(secret.descriptor().cma, cma_handle());
+  EXPECT_NE(exposed_->descriptor().cma, cma_handle());
+  EXPECT_NE(exposed_->descriptor().cma.token, 0U);
 }
 
 TEST_F(RegionLoan, DescriptorsThatLieAreReadByMessage) {
   const remote_descriptor right = exposed_->descriptor();
   const auto expect_message = [&](const remote_descriptor& described, const char* why) {
     remote_region region = open(described);
-    EXPECT_EQ(region.way(), way::message);
-    EXPECT_THAT(region.why_not(way::cma), HasSubstr(why));
+    EXPECT_EQ(region.transfer_method(), transfer_method::message);
+    EXPECT_THAT(region.why_not(transfer_method::cma), HasSubstr(why));
     region.read_at(0, into_);
     EXPECT_TRUE(holds_pattern(into_));
     std::fill(into_.begin(), into_.end(), std::byte{0});
   };
   remote_descriptor wrong = right;
-  ++wrong.loan.token;
+  ++wrong.cma.token;
   expect_message(wrong, "does not let this process");
   wrong = right;
-  wrong.loan.record = 16;
+  wrong.cma.record = 16;
   expect_message(wrong, "does not let this process");
   wrong = right;
-  wrong.loan.process = 0x7fffffff;
+  wrong.cma.process = 0x7fffffff;
   expect_message(wrong, "does not let this process");
   wrong = right;
   wrong.host[0] ^= std::byte{1};
   expect_message(wrong, "another host");
   wrong = right;
-  wrong.loan = {};
+  wrong.cma = {};
   expect_message(wrong, "its owner does not let");
   wrong.shareable = true;
   expect_message(wrong, "be mapped");
@@ -206,19 +207,21 @@ TEST_F(RegionLoan, AddressThatLiesIsReadByMessage) {
 
 TEST_F(RegionLoan, GoesTheWayThatIsAskedFor) {
   const std::uint64_t before = readings();
-  const remote_region asked = open(exposed_->descriptor(), way::message);
-  EXPECT_EQ(asked.way(), way::message);
-  for (const way other : {way::mapped, way::cma, way::rma}) {
+  const remote_region asked = open(exposed_->descriptor(), transfer_method::message);
+  EXPECT_EQ(asked.transfer_method(), transfer_method::message);
+  for (const transfer_method other :
+       {transfer_method::mapped, transfer_method::cma, transfer_method::rma}) {
     EXPECT_EQ(asked.why_not(other), "it was asked to go another way") << to_string(other);
   }
-  EXPECT_EQ(asked.why_not(way::message), "");
+  EXPECT_EQ(asked.why_not(transfer_method::message), "");
   EXPECT_EQ(readings(), before) << "not even tried";
-  remote_region read = open(exposed_->descriptor(), way::cma);
-  EXPECT_EQ(read.way(), way::cma);
-  EXPECT_EQ(read.why_not(way::cma), "");
-  EXPECT_EQ(read.why_not(way::message), "it was asked to go another way");
+  remote_region read = open(exposed_->descriptor(), transfer_method::cma);
+  EXPECT_EQ(read.transfer_method(), transfer_method::cma);
+  EXPECT_EQ(read.why_not(transfer_method::cma), "");
+  EXPECT_EQ(read.why_not(transfer_method::message), "it was asked to go another way");
   const remote_region taken = std::move(read);
-  EXPECT_EQ(read.why_not(way::cma), "there is no region");  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(read.why_not(transfer_method::cma),
+            "there is no region");  // NOLINT(bugprone-use-after-move)
 }
 
 class OwnerSharesNothing : public RegionLoan {
@@ -232,9 +235,9 @@ class OwnerSharesNothing : public RegionLoan {
 };
 
 TEST_F(OwnerSharesNothing, SoTheReaderAsks) {
-  EXPECT_EQ(exposed_->descriptor().loan, memory_loan());
+  EXPECT_EQ(exposed_->descriptor().cma, cma_handle());
   remote_region region = open();
-  EXPECT_EQ(region.way(), way::message);
+  EXPECT_EQ(region.transfer_method(), transfer_method::message);
   region.read_at(0, into_);
   EXPECT_TRUE(holds_pattern(into_));
 }
@@ -250,10 +253,10 @@ class ReaderSharesNothing : public RegionLoan {
 };
 
 TEST_F(ReaderSharesNothing, SoItAsks) {
-  EXPECT_NE(exposed_->descriptor().loan, memory_loan());
+  EXPECT_NE(exposed_->descriptor().cma, cma_handle());
   const remote_region region = open();
-  EXPECT_EQ(region.way(), way::message);
-  EXPECT_EQ(region.why_not(way::cma), "the context was made to share no memory");
+  EXPECT_EQ(region.transfer_method(), transfer_method::message);
+  EXPECT_EQ(region.why_not(transfer_method::cma), "the context was made to share no memory");
   EXPECT_EQ(readings(), 0U);
 }
 
@@ -269,8 +272,8 @@ class ReaderHasNoCma : public RegionLoan {
 
 TEST_F(ReaderHasNoCma, SoItAsks) {
   const remote_region region = open();
-  EXPECT_EQ(region.way(), way::message);
-  EXPECT_EQ(region.why_not(way::cma), "the context has no transport `cma`");
+  EXPECT_EQ(region.transfer_method(), transfer_method::message);
+  EXPECT_EQ(region.why_not(transfer_method::cma), "the context has no transport `cma`");
 }
 
 }  // namespace

@@ -79,10 +79,10 @@ TEST_F(FileRegion, CanBeReachedByMessageOnly) {
   EXPECT_TRUE(known.remote_key.empty());
   EXPECT_FALSE(known.shareable);
   const endpoint connection = pair_.connect();
-  EXPECT_EQ(remote_region(connection, remote_descriptor::decode(known.encode())).way(),
-            way::message);
+  EXPECT_EQ(remote_region(connection, remote_descriptor::decode(known.encode())).transfer_method(),
+            transfer_method::message);
   std::error_code ec;
-  const remote_region forced(connection, known, {.way = way::rma}, ec);
+  const remote_region forced(connection, known, {.transfer_method = transfer_method::rma}, ec);
   EXPECT_EQ(ec, errc::not_supported);
 }
 

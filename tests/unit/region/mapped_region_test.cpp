@@ -27,7 +27,7 @@
 #include "ucx/remote_atomic.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/stream.hpp"
-#include "ucx/way.hpp"
+#include "ucx/transfer_method.hpp"
 
 namespace ucx::test {
 namespace {
@@ -44,14 +44,15 @@ struct mapped_pair {
     connection.wait_connected();
   }
 
-  remote_region open(const remote_descriptor& described, way wanted = way::automatic) {
-    return remote_region(connection, described, {.way = wanted});
+  remote_region open(const remote_descriptor& described,
+                     transfer_method wanted = transfer_method::automatic) {
+    return remote_region(connection, described, {.transfer_method = wanted});
   }
   remote_region open() { return open(exposed.descriptor()); }
   /// Returns what is said where `described` is to be mapped and can not be.
   std::string refusal(const remote_descriptor& described) {
     try {
-      const remote_region none = open(described, way::mapped);
+      const remote_region none = open(described, transfer_method::mapped);
     } catch (const error& failed) {
       EXPECT_EQ(failed.code(), errc::not_supported);
       return failed.what();
@@ -66,16 +67,17 @@ struct mapped_pair {
 };
 
 std::string proc_entry(const remote_descriptor& described) {
-  return "/proc/" + std::to_string(described.file.process) + "/fd/" +
-         std::to_string(described.file.descriptor);
+  return "/proc/" + std::to_string(described.memfd.process) + "/fd/" +
+         std::to_string(described.memfd.descriptor);
 }
 
 TEST(RegionInPlace, IsTheOwnersMemoryItself) {
   mapped_pair both;
   remote_region region = both.open();
-  EXPECT_EQ(region.way(), way::mapped);
-  EXPECT_EQ(region.why_not(way::mapped), "");
-  for (const way other : {way::cma, way::rma, way::message}) {
+  EXPECT_EQ(region.transfer_method(), transfer_method::mapped);
+  EXPECT_EQ(region.why_not(transfer_method::mapped), "");
+  for (const transfer_method other :
+       {transfer_method::cma, transfer_method::rma, transfer_method::message}) {
     EXPECT_EQ(region.why_not(other), "a better way is in use") << to_string(other);
   }
   EXPECT_TRUE(both.exposed.descriptor().shareable);
@@ -131,7 +133,7 @@ TEST(RegionInPlace, ChecksWhatItIsAskedFor) {
 TEST(RegionInPlace, ReadOnlyMemoryIsNeverMappedForWriting) {
   mapped_pair both(access::read);
   const remote_region region = both.open();
-  EXPECT_EQ(region.way(), way::mapped);
+  EXPECT_EQ(region.transfer_method(), transfer_method::mapped);
   // Not the reader's mapping,
   const auto* const seen = region.view(0, region_size).data();
   auto* const page = const_cast<std::byte*>(seen);
@@ -154,8 +156,8 @@ TEST(RegionInPlace, ReadOnlyMemoryIsNeverMappedForWriting) {
 
 TEST(RegionInPlace, WhatMayOnlyBeWrittenIsShownToNobody) {
   mapped_pair both(access::write);
-  EXPECT_EQ(both.exposed.descriptor().file, memory_file());
-  EXPECT_EQ(both.open().way(), way::message);
+  EXPECT_EQ(both.exposed.descriptor().memfd, memfd_handle());
+  EXPECT_EQ(both.open().transfer_method(), transfer_method::message);
 }
 
 TEST(RegionInPlace, IsRevokedAtOnceAndWhatWasViewedStays) {
@@ -204,7 +206,7 @@ TEST(RegionInPlace, SaysWhyItIsNot) {
   EXPECT_THAT(both.refusal(described), testing::HasSubstr("another host"));
   // A way that nobody asked for by name is no error: the bytes move otherwise.
   const remote_region elsewhere = both.open(described);
-  EXPECT_EQ(elsewhere.way(), way::message);
+  EXPECT_EQ(elsewhere.transfer_method(), transfer_method::message);
   std::error_code ec;
   EXPECT_TRUE(elsewhere.view(0, 1, ec).empty());
   EXPECT_EQ(ec, errc::not_supported);
@@ -214,8 +216,8 @@ TEST(RegionInPlace, SaysWhyItIsNot) {
   } catch (const error& failed) {
     EXPECT_THAT(failed.what(), testing::HasSubstr("another host"));
   }
-  const remote_region asked = both.open(both.exposed.descriptor(), way::message);
-  EXPECT_EQ(asked.way(), way::message);
+  const remote_region asked = both.open(both.exposed.descriptor(), transfer_method::message);
+  EXPECT_EQ(asked.transfer_method(), transfer_method::message);
   EXPECT_TRUE(asked.view(0, 1, ec).empty());
   EXPECT_EQ(ec, errc::not_supported);
 }
@@ -224,26 +226,26 @@ TEST(RegionInPlace, EnvironmentForcesItOrFails) {
   mapped_pair both;
   std::vector<std::byte> memory(100);
   const memory_region callers(both.pair.owner_context, std::span<std::byte>(memory), access::read);
-  ::setenv("UCXIO_WAY", "mapped", 1);
+  ::setenv("UCXIO_TRANSFER_METHOD", "mapped", 1);
   std::error_code ec;
   const remote_region mapped(both.connection, both.exposed.descriptor(), {}, ec);
   EXPECT_FALSE(ec);
-  EXPECT_EQ(mapped.way(), way::mapped);
+  EXPECT_EQ(mapped.transfer_method(), transfer_method::mapped);
   const remote_region none(both.connection, callers.descriptor(), {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
-  ::unsetenv("UCXIO_WAY");
+  ::unsetenv("UCXIO_TRANSFER_METHOD");
 }
 
 TEST(RegionInPlace, ContextsThatShareNothing) {
   simulated_pair_options owner_alone;
   owner_alone.owner_context.share_memory = false;
   mapped_pair private_owner(access::read, owner_alone);
-  EXPECT_EQ(private_owner.exposed.descriptor().file, memory_file());
-  EXPECT_EQ(private_owner.open().way(), way::message);
+  EXPECT_EQ(private_owner.exposed.descriptor().memfd, memfd_handle());
+  EXPECT_EQ(private_owner.open().transfer_method(), transfer_method::message);
   simulated_pair_options reader_alone;
   reader_alone.reader_context.share_memory = false;
   mapped_pair private_reader(access::read, reader_alone);
-  EXPECT_EQ(private_reader.open().way(), way::message);
+  EXPECT_EQ(private_reader.open().transfer_method(), transfer_method::message);
   EXPECT_THAT(private_reader.refusal(private_reader.exposed.descriptor()),
               testing::HasSubstr("made to share no memory"));
 }
@@ -256,19 +258,19 @@ TEST(RegionInPlace, TakesNothingButTheRegionsOwnFile) {
       memory_region::allocate(both.pair.owner_context, region_size, access::read_write);
 
   remote_descriptor bad = good;
-  bad.file.descriptor = 9'999'999;
+  bad.memfd.descriptor = 9'999'999;
   EXPECT_THAT(both.refusal(bad), testing::HasSubstr("can not be opened"));
   bad = good;
-  bad.file.process = ~std::uint64_t{0};
+  bad.memfd.process = ~std::uint64_t{0};
   EXPECT_THAT(both.refusal(bad), testing::HasSubstr("can not be opened"));
   bad = good;
-  bad.file.inode += 1;
+  bad.memfd.inode += 1;
   EXPECT_THAT(both.refusal(bad), testing::HasSubstr("another one"));
   bad = good;
-  bad.file.device += 1;
+  bad.memfd.device += 1;
   EXPECT_THAT(both.refusal(bad), testing::HasSubstr("another one"));
   bad = good;
-  bad.file = other.descriptor().file;
+  bad.memfd = other.descriptor().memfd;
   EXPECT_THAT(both.refusal(bad), testing::HasSubstr("another region"));
   bad = good;
   bad.incarnation += 1;
@@ -288,8 +290,8 @@ TEST(RegionInPlace, TakesNothingButTheRegionsOwnFile) {
   ASSERT_EQ(::fallocate(file, 0, 0, 16384), 0);
   ASSERT_EQ(::fstat(file, &about), 0);
   bad = good;
-  bad.file = {static_cast<std::uint64_t>(::getpid()), static_cast<std::uint64_t>(file),
-              about.st_dev, about.st_ino};
+  bad.memfd = {static_cast<std::uint64_t>(::getpid()), static_cast<std::uint64_t>(file),
+               about.st_dev, about.st_ino};
   EXPECT_THAT(both.refusal(bad), testing::HasSubstr("cut off"));
   ::close(file);
   // One without memory would make whoever touches it take some.
@@ -298,16 +300,16 @@ TEST(RegionInPlace, TakesNothingButTheRegionsOwnFile) {
   ASSERT_EQ(::ftruncate(empty, 16384), 0);
   ASSERT_EQ(::fcntl(empty, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
   ASSERT_EQ(::fstat(empty, &about), 0);
-  bad.file = {static_cast<std::uint64_t>(::getpid()), static_cast<std::uint64_t>(empty),
-              about.st_dev, about.st_ino};
+  bad.memfd = {static_cast<std::uint64_t>(::getpid()), static_cast<std::uint64_t>(empty),
+               about.st_dev, about.st_ino};
   EXPECT_THAT(both.refusal(bad), testing::HasSubstr("no memory of its own"));
   ::close(empty);
   // Not even opened: a terminal, a pipe, a device.
   std::array<int, 2> ends = {};
   ASSERT_EQ(::pipe(ends.data()), 0);
   ASSERT_EQ(::fstat(ends[0], &about), 0);
-  bad.file = {static_cast<std::uint64_t>(::getpid()), static_cast<std::uint64_t>(ends[0]),
-              about.st_dev, about.st_ino};
+  bad.memfd = {static_cast<std::uint64_t>(::getpid()), static_cast<std::uint64_t>(ends[0]),
+               about.st_dev, about.st_ino};
   EXPECT_THAT(both.refusal(bad), testing::HasSubstr("another one"));
   ::close(ends[0]);
   ::close(ends[1]);
@@ -318,7 +320,7 @@ TEST(RegionInPlace, PerformsNoAtomicOnAMisalignedPlace) {
   remote_descriptor bad = both.exposed.descriptor();
   bad.address += 4;  // so that offset 4 looks aligned
   remote_region region = both.open(bad);
-  ASSERT_EQ(region.way(), way::mapped);
+  ASSERT_EQ(region.transfer_method(), transfer_method::mapped);
   std::error_code ec;
   std::uint64_t previous = 0;
   region
@@ -334,13 +336,14 @@ TEST(RegionInPlace, IsNotWhatUcxMaps) {
   simulated_pair pair(options);
   const memory_region exposed =
       memory_region::allocate(pair.owner_context, region_size, access::read);
-  EXPECT_EQ(exposed.descriptor().file, memory_file());
+  EXPECT_EQ(exposed.descriptor().memfd, memfd_handle());
   const endpoint connection = pair.connect();
   std::error_code ec;
-  const remote_region none(connection, exposed.descriptor(), {.way = way::mapped}, ec);
+  const remote_region none(connection, exposed.descriptor(),
+                           {.transfer_method = transfer_method::mapped}, ec);
   EXPECT_EQ(ec, errc::not_supported);
   const remote_region by_rma(connection, exposed.descriptor());
-  EXPECT_NE(by_rma.way(), way::mapped);
+  EXPECT_NE(by_rma.transfer_method(), transfer_method::mapped);
   EXPECT_TRUE(by_rma.view(0, 1, ec).empty());
   EXPECT_EQ(ec, errc::not_supported);
 }
@@ -364,8 +367,8 @@ TEST(RegionInPlace, LimitOnFileSizesLeavesPrivateMemory) {
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
   EXPECT_FALSE(ec);
   EXPECT_EQ(longer.size(), std::size_t{1} << 20U);
-  EXPECT_EQ(longer.descriptor().file, memory_file());
-  EXPECT_NE(fits.descriptor().file, memory_file());
+  EXPECT_EQ(longer.descriptor().memfd, memfd_handle());
+  EXPECT_NE(fits.descriptor().memfd, memfd_handle());
   const auto told = [](const std::string& line) {
     return line.find(
                "1048576 allocated bytes can not be mapped by peers: files may not be so long;"
@@ -403,14 +406,14 @@ TEST(RegionInPlace, LeavesDescriptorsToOthers) {
   std::size_t shared = 0;
   for (int i = 0; i < 100; ++i) {
     regions.push_back(memory_region::allocate(pair.owner_context, 100, access::read));
-    if (regions.back().descriptor().file != memory_file()) ++shared;
+    if (regions.back().descriptor().memfd != memfd_handle()) ++shared;
   }
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_GT(shared, 0U);
   EXPECT_LE(shared, few.rlim_cur / 4);
   regions.clear();
-  EXPECT_NE(memory_region::allocate(pair.owner_context, 100, access::read).descriptor().file,
-            memory_file());
+  EXPECT_NE(memory_region::allocate(pair.owner_context, 100, access::read).descriptor().memfd,
+            memfd_handle());
 }
 
 class StreamInPlace : public testing::Test {

@@ -19,7 +19,7 @@
 #include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/remote_region.hpp"
-#include "ucx/way.hpp"
+#include "ucx/transfer_method.hpp"
 
 namespace ucx::test {
 namespace {
@@ -174,8 +174,9 @@ TEST(UnregisteredRegion, IsReachedByMessage) {
     EXPECT_TRUE(mentions(warnings[0], "may lock")) << warnings[0];
     const endpoint connection = pair.connect();
     remote_region region(connection, exposed.descriptor());
-    EXPECT_EQ(region.way(), way::message);
-    EXPECT_TRUE(mentions(region.why_not(way::rma), "its owner did not register the memory"));
+    EXPECT_EQ(region.transfer_method(), transfer_method::message);
+    EXPECT_TRUE(
+        mentions(region.why_not(transfer_method::rma), "its owner did not register the memory"));
     std::vector<std::byte> into(100'000);
     region.read_at(0, into);
     EXPECT_TRUE(holds_pattern(into));
@@ -223,7 +224,8 @@ TEST(UnregisteredRegion, IsAnsweredInPiecesThatUcxCopies) {
   std::vector<std::byte> memory = pattern(100'000);
   const memory_region exposed(pair.owner_context, std::span(memory), access::read);
   const endpoint connection = pair.connect();
-  remote_region region(connection, exposed.descriptor(), {.way = way::message});
+  remote_region region(connection, exposed.descriptor(),
+                       {.transfer_method = transfer_method::message});
   std::vector<std::byte> into(100'000);
   region.read_at(0, std::span(into).first(1000));  // whatever else there is to say was said
   for (int read = 0; read < 2; ++read) {
@@ -243,7 +245,8 @@ TEST(UnregisteredRegion, LosesTheConnectionWhereSmallPiecesFailToo) {
   std::vector<std::byte> memory = pattern(100'000);
   const memory_region exposed(pair.owner_context, std::span(memory), access::read);
   const endpoint connection = pair.connect();
-  remote_region region(connection, exposed.descriptor(), {.way = way::message});
+  remote_region region(connection, exposed.descriptor(),
+                       {.transfer_method = transfer_method::message});
   std::vector<std::byte> into(100'000);
   region.read_at(0, std::span(into).first(1000));
   pair.owner_process.faults().fail(call::am_send, UCS_ERR_IO_ERROR, 1);

@@ -20,7 +20,7 @@
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_atomic.hpp"
 #include "ucx/remote_region.hpp"
-#include "ucx/way.hpp"
+#include "ucx/transfer_method.hpp"
 
 namespace ucx::test {
 namespace {
@@ -44,9 +44,9 @@ TEST(MappedRegion, IsChangedByThisProcessor) {
   memory_region owned = memory_region::allocate(pair.owner_context, 4096, access::read_write);
   endpoint connection = pair.connect();
   remote_region region(connection, owned.descriptor());
-  ASSERT_EQ(region.way(), way::rma);
-  EXPECT_EQ(region.why_not(way::rma), "");
-  EXPECT_EQ(region.why_not(way::message), "the context was made without feature::am");
+  ASSERT_EQ(region.transfer_method(), transfer_method::rma);
+  EXPECT_EQ(region.why_not(transfer_method::rma), "");
+  EXPECT_EQ(region.why_not(transfer_method::message), "the context was made without feature::am");
   pair.owner_process.stop();
   remote_atomic<std::uint64_t> number(region, 8);
   number.store(5);
@@ -86,7 +86,7 @@ TEST(CopiedRegion, DoesNotOvertakeMessagesFromBeforeAFence) {
   endpoint connection = pair.connect();
   connection.wait_connected();
   remote_region region(connection, owned.descriptor());
-  ASSERT_EQ(region.way(), way::rma);
+  ASSERT_EQ(region.transfer_method(), transfer_method::rma);
   const std::vector<std::byte> from = pattern(100);
   const std::uint64_t sent = pair.reader_process.count(call::am_send);
   region.write_batch(std::array{write_piece{0, from}, write_piece{200, from}});
@@ -120,7 +120,7 @@ TEST(HardwareRegion, KeepsItsOrderAcrossAFence) {
   endpoint connection = pair.connect();
   connection.wait_connected();
   remote_region region(connection, owned.descriptor());
-  ASSERT_EQ(region.way(), way::rma);
+  ASSERT_EQ(region.transfer_method(), transfer_method::rma);
   const std::uint64_t value = 41;
   region.post_write_at(0, std::as_bytes(std::span(&value, 1)));
   connection.fence();
@@ -170,7 +170,7 @@ TEST(HardwareRegion, IsReadIntoUnregisteredMemoryByMessage) {
   endpoint connection = pair.connect();
   connection.wait_connected();
   remote_region region(connection, owned.descriptor());
-  ASSERT_EQ(region.way(), way::rma);
+  ASSERT_EQ(region.transfer_method(), transfer_method::rma);
   std::vector<std::byte> into(100'000);
   for (const ucs_status_t status : {UCS_ERR_IO_ERROR, UCS_ERR_NO_MEMORY}) {
     std::fill(into.begin(), into.end(), std::byte{});
@@ -206,10 +206,10 @@ TEST(DatagramRegion, GoesByMessageAndSaysWhy) {
   endpoint connection = pair.connect({.terms = connection_terms{.require_rdma = true}});
   connection.wait_connected();
   EXPECT_TRUE(connection.report().zero_copy) << "it is hardware, which sends in place";
-  EXPECT_FALSE(connection.report().rma_is_real);
+  EXPECT_FALSE(connection.report().native_rma);
   remote_region region(connection, owned.descriptor());
-  EXPECT_EQ(region.way(), way::message);
-  const std::string why = region.why_not(way::rma);
+  EXPECT_EQ(region.transfer_method(), transfer_method::message);
+  const std::string why = region.why_not(transfer_method::rma);
   EXPECT_TRUE(mentions(why, "the hardware of ud_verbs/rxe0:1 carries messages only")) << why;
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_TRUE(mentions(warnings[0], why)) << warnings[0];
@@ -218,7 +218,8 @@ TEST(DatagramRegion, GoesByMessageAndSaysWhy) {
   EXPECT_TRUE(holds_pattern(into));
   EXPECT_EQ(pair.network.count(call::get), 0U);
   std::error_code ec;
-  const remote_region refused(connection, owned.descriptor(), {.way = way::rma}, ec);
+  const remote_region refused(connection, owned.descriptor(),
+                              {.transfer_method = transfer_method::rma}, ec);
   EXPECT_EQ(ec, errc::not_supported);
 }
 
@@ -231,9 +232,9 @@ TEST(DatagramRegion, IsOneSidedBesideATransportThatReadsMemory) {
   memory_region owned(pair.owner_context, std::span(memory), access::read);
   endpoint connection = pair.connect();
   connection.wait_connected();
-  EXPECT_TRUE(connection.report().rma_is_real);
+  EXPECT_TRUE(connection.report().native_rma);
   const remote_region region(connection, owned.descriptor());
-  EXPECT_EQ(region.way(), way::rma);
+  EXPECT_EQ(region.transfer_method(), transfer_method::rma);
 }
 
 }  // namespace

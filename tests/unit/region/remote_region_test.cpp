@@ -55,7 +55,7 @@ TEST(RemoteRegion, TellsWhatItsDescriptorSays) {
   EXPECT_EQ(served.region.size(), 100U);
   EXPECT_EQ(served.region.granted(), access::read);
   EXPECT_EQ(served.region.kind(), memory_kind::host);
-  EXPECT_EQ(served.region.way(), way::message);
+  EXPECT_EQ(served.region.transfer_method(), transfer_method::message);
   EXPECT_FALSE(served.region.status());
   EXPECT_NE(served.region.description().find("100 bytes"), std::string::npos);
 }
@@ -367,20 +367,22 @@ TEST(RemoteRegion, NeedsAConnectionThatLives) {
 TEST(RemoteRegion, EmulatedRmaIsNotAWay) {
   served_region served(100);
   std::error_code ec;
-  const remote_region forced(served.connection, served.exposed.descriptor(), {.way = way::rma}, ec);
+  const remote_region forced(served.connection, served.exposed.descriptor(),
+                             {.transfer_method = transfer_method::rma}, ec);
   EXPECT_EQ(ec, errc::not_supported);
   try {
-    const remote_region thrown(served.connection, served.exposed.descriptor(), {.way = way::rma});
+    const remote_region thrown(served.connection, served.exposed.descriptor(),
+                               {.transfer_method = transfer_method::rma});
     FAIL();
   } catch (const ucx::error& failed) {
     EXPECT_NE(std::string(failed.what()).find("emulates"), std::string::npos) << failed.what();
   }
 }
 
-/// Sets `UCXIO_WAY` while it lives.
+/// Sets `UCXIO_TRANSFER_METHOD` while it lives.
 struct forced_way {
-  explicit forced_way(const char* value) { ::setenv("UCXIO_WAY", value, 1); }
-  ~forced_way() { ::unsetenv("UCXIO_WAY"); }
+  explicit forced_way(const char* value) { ::setenv("UCXIO_TRANSFER_METHOD", value, 1); }
+  ~forced_way() { ::unsetenv("UCXIO_TRANSFER_METHOD"); }
   forced_way(const forced_way&) = delete;
   forced_way& operator=(const forced_way&) = delete;
 };
@@ -406,7 +408,7 @@ TEST(RemoteRegion, IsCopiedWithoutUcxWhereMappedWithoutCma) {
   fill_pattern(exposed.bytes());
   const endpoint connection = pair.connect();
   remote_region region(connection, exposed.descriptor());
-  EXPECT_EQ(region.way(), way::rma);
+  EXPECT_EQ(region.transfer_method(), transfer_method::rma);
   std::vector<std::byte> into(100);
   EXPECT_TRUE(region.start_read_at(900, into).done());
   EXPECT_TRUE(holds_pattern(into, 0, 900));
@@ -429,13 +431,17 @@ TEST(RemoteRegion, EnvironmentForcesAWayWhereTheOptionsLeaveItOpen) {
   const memory_region exposed =
       memory_region::allocate(pair.owner_context, 1000, access::read_write);
   const endpoint connection = pair.connect();
-  EXPECT_EQ(remote_region(connection, exposed.descriptor()).way(), way::rma);
+  EXPECT_EQ(remote_region(connection, exposed.descriptor()).transfer_method(),
+            transfer_method::rma);
   const forced_way message("message");
   remote_region region(connection, exposed.descriptor());
-  EXPECT_EQ(region.way(), way::message);
+  EXPECT_EQ(region.transfer_method(), transfer_method::message);
   std::vector<std::byte> into(1000);
   region.read_at(0, into);
-  EXPECT_EQ(remote_region(connection, exposed.descriptor(), {.way = way::rma}).way(), way::rma);
+  EXPECT_EQ(
+      remote_region(connection, exposed.descriptor(), {.transfer_method = transfer_method::rma})
+          .transfer_method(),
+      transfer_method::rma);
 }
 
 TEST(RemoteRegion, EnvironmentForcesRmaOrFails) {
@@ -456,12 +462,14 @@ TEST(RemoteRegion, MisspelledMethodOfTheEnvironmentIsNamed) {
     const remote_region thrown(served.connection, served.exposed.descriptor());
     FAIL();
   } catch (const ucx::error& failed) {
-    EXPECT_NE(std::string(failed.what()).find("UCXIO_WAY is \"massage\""), std::string::npos)
+    EXPECT_NE(std::string(failed.what()).find("UCXIO_TRANSFER_METHOD is \"massage\""),
+              std::string::npos)
         << failed.what();
   }
   // Who says it in code does not look there.
-  const remote_region fine(served.connection, served.exposed.descriptor(), {.way = way::message});
-  EXPECT_EQ(fine.way(), way::message);
+  const remote_region fine(served.connection, served.exposed.descriptor(),
+                           {.transfer_method = transfer_method::message});
+  EXPECT_EQ(fine.transfer_method(), transfer_method::message);
 }
 
 TEST(RemoteRegion, RefusedKeyIsABadDescriptorForRma) {
@@ -471,9 +479,11 @@ TEST(RemoteRegion, RefusedKeyIsABadDescriptorForRma) {
   const endpoint connection = pair.connect();
   pair.reader_process.faults().fail(call::ep_rkey_unpack, UCS_ERR_INVALID_PARAM, 0);
   std::error_code ec;
-  const remote_region none(connection, exposed.descriptor(), {.way = way::rma}, ec);
+  const remote_region none(connection, exposed.descriptor(),
+                           {.transfer_method = transfer_method::rma}, ec);
   EXPECT_EQ(ec, errc::bad_descriptor);
-  EXPECT_EQ(remote_region(connection, exposed.descriptor()).way(), way::message);
+  EXPECT_EQ(remote_region(connection, exposed.descriptor()).transfer_method(),
+            transfer_method::message);
 }
 
 TEST(RemoteRegion, NeedsTheFeatureOfItsWay) {
@@ -481,7 +491,8 @@ TEST(RemoteRegion, NeedsTheFeatureOfItsWay) {
   options.reader_context.features = feature::am;
   served_region served(100, options);
   std::error_code ec;
-  const remote_region no_rma(served.connection, served.exposed.descriptor(), {.way = way::rma}, ec);
+  const remote_region no_rma(served.connection, served.exposed.descriptor(),
+                             {.transfer_method = transfer_method::rma}, ec);
   EXPECT_EQ(ec, errc::feature_disabled);
 }
 
@@ -492,9 +503,9 @@ TEST(RemoteRegion, NeedsMessagesWhereRmaIsNotReal) {
   std::vector<std::byte> memory(100);
   const memory_region exposed(pair.owner_context, memory, access::read_write);
   const endpoint connection = pair.connect();
-  for (const way wanted : {way::automatic, way::message}) {
+  for (const transfer_method wanted : {transfer_method::automatic, transfer_method::message}) {
     std::error_code ec;
-    const remote_region none(connection, exposed.descriptor(), {.way = wanted}, ec);
+    const remote_region none(connection, exposed.descriptor(), {.transfer_method = wanted}, ec);
     EXPECT_EQ(ec, errc::feature_disabled);
   }
 }

@@ -334,7 +334,7 @@ TEST(Server, OutlivedByItsPublications) {
 
 TEST(Server, TakesSoManyClientsAndNoMore) {
   simulated_server_options options = quick();
-  options.server.most_clients = 2;
+  options.server.max_clients = 2;
   simulated_server served(options);
   std::optional<client> first(served.connect());
   const client second = served.connect();

@@ -134,14 +134,15 @@ TEST_F(AddressFile, IsFoundOnTheWayThatAUrlSays) {
   EXPECT_FALSE(named.empty());
   EXPECT_EQ(to_string(named), "ucx+file://" + encoded + "/a/b/c%20d");
   EXPECT_EQ(url(to_string(named)), named);
-  EXPECT_EQ(named, url::of_address_file(path, "a/b/c d"));
+  EXPECT_EQ(named, url::from_address_file(path, "a/b/c d"));
   EXPECT_NE(named, named.server());
   EXPECT_EQ(to_string(named.server()), "ucx+file://" + encoded);
   EXPECT_EQ(url("UCX+File://" + encoded), named.server());
   EXPECT_EQ(url("ucx+file://" + encoded + "/"), named.server());
   EXPECT_EQ(named.server().with_name("a/b/c d"), named);
-  EXPECT_EQ(std::hash<url>()(named), std::hash<url>()(url::of_address_file(path, "a/b/c d")));
-  EXPECT_NE(std::hash<url>()(named), std::hash<url>()(url::of_address_file(path + "x", "a/b/c d")));
+  EXPECT_EQ(std::hash<url>()(named), std::hash<url>()(url::from_address_file(path, "a/b/c d")));
+  EXPECT_NE(std::hash<url>()(named),
+            std::hash<url>()(url::from_address_file(path + "x", "a/b/c d")));
 }
 
 TEST_F(AddressFile, IsFoundFromTheWorkingDirectoryToo) {
@@ -180,11 +181,11 @@ TEST_F(AddressFile, UrlsThatLeadNowhereSaySo) {
     static_cast<void>(url(text, ec));
     EXPECT_EQ(ec, errc::bad_url) << text;
   }
-  EXPECT_THROW(url::of_address_file(""), error);
+  EXPECT_THROW(url::from_address_file(""), error);
   ec.clear();
-  EXPECT_TRUE(url::of_address_file("", {}, ec).empty());
+  EXPECT_TRUE(url::from_address_file("", {}, ec).empty());
   EXPECT_EQ(ec, errc::bad_url);
-  EXPECT_THROW(url::of_address_file("a", std::string(url::longest_name + 1, 'n')), error);
+  EXPECT_THROW(url::from_address_file("a", std::string(url::max_name_size + 1, 'n')), error);
 }
 
 }  // namespace

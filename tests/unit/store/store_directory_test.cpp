@@ -251,10 +251,10 @@ TEST_P(StoreDirectory, IsNotWrittenIntoWhenItWasRemoved) {
   const auto opened = store_directory::open(at, true, GetParam()).or_throw();
   const spooled_file file = opened->create_unnamed().or_throw();
   std::filesystem::remove_all(at);
-  EXPECT_EQ(outcome_of(opened->give_name(file.name, "name", false)), errc::store_gone);
-  EXPECT_EQ(outcome_of(opened->create_unnamed()), errc::store_gone);
-  EXPECT_EQ(outcome_of(opened->open_or_create("other")), errc::store_gone);
-  EXPECT_EQ(outcome_of(opened->rename("name", "other", false)), errc::store_gone);
+  EXPECT_EQ(outcome_of(opened->give_name(file.name, "name", false)), errc::stale_store);
+  EXPECT_EQ(outcome_of(opened->create_unnamed()), errc::stale_store);
+  EXPECT_EQ(outcome_of(opened->open_or_create("other")), errc::stale_store);
+  EXPECT_EQ(outcome_of(opened->rename("name", "other", false)), errc::stale_store);
 }
 
 TEST_P(StoreDirectory, SaysThatItIsGoneToWhomeverLooksIntoIt) {
@@ -273,13 +273,13 @@ TEST_P(StoreDirectory, SaysThatItIsGoneToWhomeverLooksIntoIt) {
       std::filesystem::create_directories(at / "sub");
       above.make("store/name", "of another directory");
     }
-    EXPECT_EQ(opening(*opened, "name"), errc::store_gone);
+    EXPECT_EQ(opening(*opened, "name"), errc::stale_store);
     for (const std::string path : {"", "sub", "name"}) {
-      EXPECT_EQ(outcome_of(opened->stat(path)), errc::store_gone) << path;
-      EXPECT_EQ(outcome_of(listing.list_directory(path, "", 100)), errc::store_gone) << path;
-      EXPECT_EQ(outcome_of(opened->remove(path)), errc::store_gone) << path;
+      EXPECT_EQ(outcome_of(opened->stat(path)), errc::stale_store) << path;
+      EXPECT_EQ(outcome_of(listing.list_directory(path, "", 100)), errc::stale_store) << path;
+      EXPECT_EQ(outcome_of(opened->remove(path)), errc::stale_store) << path;
     }
-    EXPECT_EQ(outcome_of(listing.list_files("", 100)), errc::store_gone);
+    EXPECT_EQ(outcome_of(listing.list_files("", 100)), errc::stale_store);
   }
 }
 

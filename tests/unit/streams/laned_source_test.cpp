@@ -248,7 +248,7 @@ TEST_F(LanedSource, IsLostWithAnyOfItsConnections) {
 
 TEST_F(LanedSource, GivesAStreamAllItsBytesOverAllItsLanes) {
   stream_engine engine(make(), std::ios_base::in, {.buffer_size = 4096});
-  EXPECT_EQ(engine.statistics().lanes, lanes);
+  EXPECT_EQ(engine.statistics().connections, lanes);
   std::size_t got = 0;
   EXPECT_EQ(engine.read(std::as_writable_bytes(std::span(into_)), got),
             stream_engine::outcome::done);

@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 using detail::pipe_said;
 
 constexpr std::size_t piece = std::size_t{16} << 10U;
-constexpr std::size_t window = pipe_options::least_window;
+constexpr std::size_t window = pipe_options::min_window;
 
 /// A connection whose one side is a pipe's, and whose other side says what the test wants.
 struct scene {
@@ -523,7 +523,7 @@ TEST(PipeEnd, SendsMessagesWhereItCanNotMapWhatIsOffered) {
   EXPECT_EQ(out.pubsync(), 0) << out.error_message();
   EXPECT_FALSE(other.both.outcome(receive));
   EXPECT_EQ(came, sent);
-  EXPECT_EQ(out.way(), way::message);
+  EXPECT_EQ(out.transfer_method(), transfer_method::message);
 }
 
 TEST(PipeEnd, WritesNothingToAReaderThatMakesNoSense) {
@@ -558,7 +558,7 @@ TEST(PipeEnd, WaitsForAReaderSoLong) {
   scene other;
   std::error_code ec;
   const pipe_streambuf out(other.both.pair.reader, std::move(other.both.sender), std::ios_base::out,
-                           {.meeting = 1s}, ec);
+                           {.connect_timeout = 1s}, ec);
   EXPECT_EQ(ec, errc::timed_out);
 }
 

@@ -274,8 +274,8 @@ TEST(PipeIntroduction, RefusesWhatMakesNoSense) {
     return decode_pipe_question(encode(said)).has_value();
   };
   EXPECT_TRUE(is_taken([](auto&) {}));
-  EXPECT_TRUE(is_taken([](auto& said) { said.wanted = pipe_options::most_peers; }));
-  EXPECT_FALSE(is_taken([](auto& said) { said.wanted = pipe_options::most_peers + 1; }));
+  EXPECT_TRUE(is_taken([](auto& said) { said.wanted = pipe_options::max_peers; }));
+  EXPECT_FALSE(is_taken([](auto& said) { said.wanted = pipe_options::max_peers + 1; }));
   EXPECT_FALSE(is_taken([](auto& said) { said.wanted = 0; }));
   EXPECT_FALSE(is_taken([](auto& said) { said.name.clear(); }));
   EXPECT_FALSE(is_taken([](auto& said) { said.name.assign(1025, 'n'); }));
@@ -343,7 +343,7 @@ TEST(PipeIntroduction, SurvivesEveryFlippedBit) {
       }
       if (heard) {
         EXPECT_GE(heard->wanted, 1U);
-        EXPECT_LE(heard->wanted, pipe_options::most_peers);
+        EXPECT_LE(heard->wanted, pipe_options::max_peers);
         EXPECT_FALSE(heard->name.empty());
         EXPECT_EQ(heard->worker, said.worker);
       }

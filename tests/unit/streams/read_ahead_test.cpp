@@ -102,7 +102,7 @@ TEST(ReadAhead, GrowsItsTransfersWhenBytesAreTakenOneByOne) {
 
 /// Returns how long it takes to read everything in pieces of a block.
 std::chrono::nanoseconds time_to_read(remote_memory& memory, std::size_t depth) {
-  remote_streambuf buffer(memory.region, in, {.buffer_size = block, .depth = depth});
+  remote_streambuf buffer(memory.region, in, {.buffer_size = block, .queue_depth = depth});
   const auto begin = memory.pair.network.now();
   std::string all;
   for (std::string piece = read(buffer, block); !piece.empty(); piece = read(buffer, block)) {
@@ -123,7 +123,7 @@ TEST(ReadAhead, KeepsSeveralTransfersInFlightAcrossCalls) {
 
 TEST(ReadAhead, ReadsNothingAheadWithDepthOne) {
   remote_memory memory(sample_text(16 * block, 6));
-  remote_streambuf buffer(memory.region, in, {.buffer_size = block, .depth = 1});
+  remote_streambuf buffer(memory.region, in, {.buffer_size = block, .queue_depth = 1});
   for (int i = 0; i < 3; ++i) read(buffer, block);
   const auto before = memory.transfers();
   memory.settle();
@@ -171,7 +171,7 @@ TEST(ReadAhead, DropsWhatItReadAheadAtSync) {
 
 TEST(ReadAhead, LeavesAbandonedReadsBehindWhereTheyCanNotBeStopped) {
   remote_memory memory(sample_text(64 * block, 22), over_hardware());
-  ASSERT_EQ(memory.region.way(), way::rma);
+  ASSERT_EQ(memory.region.transfer_method(), transfer_method::rma);
   memory.pair.network.faults().delay(call::get, 5ms, 0);
   remote_streambuf buffer(memory.region, in, small_blocks);
   for (std::size_t i = 0; i < 50; ++i) {

@@ -250,7 +250,7 @@ class RecoveringStream : public ReopeningSource {
   std::unique_ptr<stream_engine> stream(use how, std::ios_base::openmode mode) {
     stream_options options;
     options.buffer_size = 4;
-    options.window = stream_options::least_window;
+    options.window = stream_options::min_window;
     return std::make_unique<stream_engine>(make(how), mode, options,
                                            stream_engine::seek_limit::none);
   }
@@ -394,7 +394,7 @@ TEST_F(RecoveringStream, TellsThatANewFileIsGone) {
 
 TEST_F(RecoveringStream, WaitsOnceForAsLongAsItFollows) {
   stream_options options;
-  options.follow = 24h;
+  options.follow_timeout = 24h;
   stream_engine engine(make(use::follows), std::ios_base::in, options,
                        stream_engine::seek_limit::none);
   next_ = first_;

@@ -51,7 +51,7 @@ constexpr std::size_t default_size = stream_options().buffer_size;
 class StreamOracle : public testing::TestWithParam<std::tuple<std::size_t, std::size_t>> {
  protected:
   stream_options options() const {
-    return {.buffer_size = std::get<0>(GetParam()), .depth = std::get<1>(GetParam())};
+    return {.buffer_size = std::get<0>(GetParam()), .queue_depth = std::get<1>(GetParam())};
   }
 
   /// Plays `steps` operations over `size` bytes, moving and swapping the streams in between.

@@ -152,7 +152,7 @@ void read_by(std::size_t call, long_region& far, remote_streambuf& buffer, std::
   for (std::size_t got = 0; got < bytes; got += call) {
     ASSERT_EQ(buffer.sgetn(into.data(), std::streamsize(call)), std::streamsize(call));
   }
-  ASSERT_LE(far.recorder.take_most(), buffer.statistics().bound);
+  ASSERT_LE(far.recorder.take_most(), buffer.statistics().window);
 }
 
 constexpr path far_away{13400us, 10};  // its product is just below the bound
@@ -190,7 +190,7 @@ TEST(StreamWindow, IsFilledBySmallWrites) {
 TEST(StreamWindow, IsFilledAndKeptWhereTheTransportMovesTheBytes) {
   for (const auto mode : {in, out}) {
     long_region far(over({2ms, 100}, over_hardware()));
-    ASSERT_EQ(far.region.way(), way::rma);
+    ASSERT_EQ(far.region.transfer_method(), transfer_method::rma);
     constexpr std::size_t window = 4 * mib;
     remote_streambuf buffer(far.region, mode, {.buffer_size = mib / 4, .window = window});
     far.move(buffer, mode, 32);
@@ -214,7 +214,7 @@ TEST(StreamWindow, IsNeverExceededWhateverItIs) {
     remote_streambuf writer(far.region, out, options);
     const std::string text(30'000, 'x');
     for (std::size_t sent = 0; sent < 8 * window; sent += text.size()) write(writer, text);
-    EXPECT_EQ(writer.statistics().bound, window);
+    EXPECT_EQ(writer.statistics().window, window);
     EXPECT_LE(writer.statistics().in_flight, window);
     writer.close();
     EXPECT_LE(far.recorder.take_most(), window);
@@ -462,7 +462,7 @@ TEST(StreamWindow, IsToldWithItsReasons) {
   stream_statistics told = buffer.statistics();
   EXPECT_EQ(told.in_flight, 0U);
   EXPECT_EQ(told.memory, 0U);
-  EXPECT_EQ(told.bound, bound);
+  EXPECT_EQ(told.window, bound);
   EXPECT_EQ(told.read_window, 4 * mib);
   EXPECT_EQ(told.round_trip, 0ns);
   far.move(buffer, in, 64);
@@ -471,7 +471,7 @@ TEST(StreamWindow, IsToldWithItsReasons) {
   EXPECT_NEAR(static_cast<double>(told.bytes_per_second), 1e9, 2e7);
   EXPECT_NEAR(std::chrono::duration<double>(told.round_trip).count(), 4e-3, 2e-4);
   EXPECT_NEAR(static_cast<double>(told.read_window), 8e6 + 2.0 * mib, 5e5);
-  EXPECT_EQ(remote_streambuf().statistics().bound, 0U);
+  EXPECT_EQ(remote_streambuf().statistics().window, 0U);
 }
 
 TEST(StreamWindow, ThatNoStreamCanHaveIsRefused) {
@@ -490,7 +490,7 @@ TEST(StreamWindow, ThatNoStreamCanHaveIsRefused) {
           << refused.what();
     }
   }
-  remote_streambuf least(memory.region, in, {.window = stream_options::least_window});
+  remote_streambuf least(memory.region, in, {.window = stream_options::min_window});
   EXPECT_EQ(read(least, 10), "some bytes");
 }
 

@@ -512,9 +512,9 @@ TEST_F(ConfigurationOfAnyUcx, UsesGroupMemoryOnlyWhenNamed) {
     const scoped_variable environment("UCX_TLS", inherited.c_str());
     EXPECT_EQ(made(api, {}).value("TLS"), kept) << inherited;
     EXPECT_EQ(made(api, options).value("TLS"), "sysv,self");
-    options.wins = precedence::environment;
+    options.configuration_precedence = precedence::environment;
     EXPECT_EQ(made(api, options).value("TLS"), kept) << inherited;
-    options.wins = precedence::options;
+    options.configuration_precedence = precedence::options;
   }
 }
 

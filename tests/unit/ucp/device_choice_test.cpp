@@ -188,7 +188,7 @@ TEST_F(DeviceChoice, TellsThatALimitReplacesTheEnvironment) {
     EXPECT_THAT(unused, IsEmpty()) << named;
   }
   const variable environment("UCX_NET_DEVICES", "lo");
-  options.wins = precedence::environment;
+  options.configuration_precedence = precedence::environment;
   make(limit);
   EXPECT_THAT(unused, IsEmpty()) << "there it counts";
 }

@@ -134,7 +134,7 @@ TEST(Handler, MayDropTheWorkerThatRunsIt) {
 TEST(Handler, IsLeftToTheThreadThatRunsOne) {
   simulated_pair_options options;
   options.link.time = time_mode::real;
-  options.reader_worker.threads = thread_safety::safe;
+  options.reader_worker.thread_mode = thread_mode::multi;
   simulated_pair pair(options);
   pair.reader_process.on_pump({});
   pair.owner_process.on_pump({});

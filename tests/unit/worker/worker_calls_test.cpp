@@ -47,7 +47,7 @@ TEST(Timer, WaitForItRunsOut) {
   std::error_code ec;
   EXPECT_FALSE(timer.wait_for(-1ms, ec));
   EXPECT_FALSE(ec) << "that it has not come yet is no failure";
-  EXPECT_FALSE(timer.over());
+  EXPECT_FALSE(timer.done());
   EXPECT_EQ(called, 0);
   EXPECT_TRUE(timer.wait_for(1s));
   EXPECT_EQ(called, 1);
@@ -75,7 +75,7 @@ TEST(Timer, IsCalledInTheRoundBehindADeadlineThatHasCome) {
   int called = 0;
   const scheduled_call timer = pair.reader.call_after(100ms, [&] { ++called; });
   pair.network.advance(101ms);
-  EXPECT_EQ(pair.reader.next_deadline(), 0ns);
+  EXPECT_EQ(pair.reader.next_timeout(), 0ns);
   pair.reader.progress();
   EXPECT_EQ(called, 1);
 }
@@ -92,18 +92,18 @@ TEST(Timer, CallsInTheOrderOfTheTimesAndNeverEarly) {
   scheduled_call late = pair.reader.call_after(30ms, [&] { note(30); });
   scheduled_call soon = pair.reader.call_at(begin + 10ms, [&] { note(10); });
   scheduled_call never = pair.reader.call_after(20ms, [&] { note(20); });
-  EXPECT_LE(pair.reader.next_deadline(), 10ms);
-  EXPECT_GT(pair.reader.next_deadline(), 0ms);
+  EXPECT_LE(pair.reader.next_timeout(), 10ms);
+  EXPECT_GT(pair.reader.next_timeout(), 0ms);
   EXPECT_TRUE(never.cancel());
-  EXPECT_TRUE(never.over());
+  EXPECT_TRUE(never.done());
   EXPECT_FALSE(never.cancel());
-  EXPECT_FALSE(soon.over());
+  EXPECT_FALSE(soon.done());
   EXPECT_TRUE(late.wait_for(1s));
   EXPECT_EQ(called, (std::vector{10, 30}));
   EXPECT_GE(after.at(0), 10ms);
   EXPECT_GE(after.at(1), 30ms);
   EXPECT_LE(after.at(1), 33ms);
-  EXPECT_TRUE(soon.over());
+  EXPECT_TRUE(soon.done());
   EXPECT_FALSE(soon.cancel());
 }
 
@@ -140,7 +140,7 @@ TEST(Timer, CanBeCanceledAndMadeAgainInsideOfItself) {
     pair.reader.progress();
     return called == 3;
   }));
-  EXPECT_TRUE(self.over());
+  EXPECT_TRUE(self.done());
 }
 
 TEST(Timer, OutlivesItsWorkerWithoutHarm) {
@@ -151,7 +151,7 @@ TEST(Timer, OutlivesItsWorkerWithoutHarm) {
       pair->reader.call_in_progress(progress_phase::before, repetition::every_round, [held] {});
   pair.reset();
   EXPECT_EQ(held.use_count(), 1) << "a function outlived its worker";
-  EXPECT_TRUE(call.over());
+  EXPECT_TRUE(call.done());
   EXPECT_FALSE(call.cancel());
   EXPECT_TRUE(every.wait_for(1h));
 }
@@ -167,11 +167,11 @@ TEST(ProgressCall, IsMadeOnceOrInEveryRound) {
   EXPECT_FALSE(pair.reader.arm()) << "somebody waits for a round";
   pair.reader.progress();
   EXPECT_EQ(order, "bha");
-  EXPECT_TRUE(once.over());
+  EXPECT_TRUE(once.done());
   pair.reader.progress();
   EXPECT_EQ(order, "bhaa");
   EXPECT_FALSE(pair.reader.progress()) << "what is called in every round is no activity";
-  EXPECT_FALSE(every.over());
+  EXPECT_FALSE(every.done());
   EXPECT_TRUE(every.cancel());
   pair.reader.progress();
   EXPECT_EQ(order, "bhaaa");
@@ -188,7 +188,7 @@ TEST(ProgressCall, OfEveryRoundCanEndItself) {
   });
   for (int i = 0; i < 5; ++i) pair.reader.progress();
   EXPECT_EQ(called, 2);
-  EXPECT_TRUE(every.over());
+  EXPECT_TRUE(every.done());
 }
 
 TEST(ProgressCall, IsGivenUpAfterAWhile) {
@@ -243,7 +243,7 @@ TEST(ThrowingHandler, IsReportedAndProgressGoesOn) {
   EXPECT_TRUE(timer.wait_for(1s));
   EXPECT_EQ(after, 1);
   EXPECT_GE(reports, 4);
-  EXPECT_FALSE(every.over());
+  EXPECT_FALSE(every.done());
   memory.region.read_at(0, into);
 }
 

@@ -102,16 +102,16 @@ TEST(Worker, PostIsForAnyThread) {
 TEST(Worker, RestsUntilTheNextDeadline) {
   served_region served(1000);
   served.connection.wait_connected();
-  EXPECT_EQ(served.pair.owner.next_deadline(), never);
+  EXPECT_EQ(served.pair.owner.next_timeout(), never);
   std::vector<std::byte> into(100);
   served.region.read_at(0, into);
   served.network().advance(1min);
-  EXPECT_EQ(served.pair.reader.next_deadline(), never);
+  EXPECT_EQ(served.pair.reader.next_timeout(), never);
   served.pair.owner_process.stop();
   request read = served.region.start_read_at(0, into, {.timeout = 100ms});
-  EXPECT_LE(served.pair.reader.next_deadline(), 100ms);
+  EXPECT_LE(served.pair.reader.next_timeout(), 100ms);
   read.wait_for(50ms);
-  EXPECT_LE(served.pair.reader.next_deadline(), 50ms);
+  EXPECT_LE(served.pair.reader.next_timeout(), 50ms);
   std::error_code ec;
   read.wait(ec);
   EXPECT_EQ(ec, errc::timed_out);
@@ -134,7 +134,7 @@ TEST(Worker, ServesAnEventLoopOfTheCallers) {
     if (read.done() || !served.pair.reader.arm()) continue;
     ++sleeps;
     // A caller sleeps in poll() until there is an event, or the deadline has come.
-    const auto limit = served.pair.reader.next_deadline();
+    const auto limit = served.pair.reader.next_timeout();
     ASSERT_TRUE(served.network().run_until(
         [&] { return is_readable(served.pair.reader.event_fd()); }, limit));
   }
