@@ -29,8 +29,7 @@
 #include "server_process.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/client.hpp"
-#include "ucx/memory_copy.hpp"
-#include "ucx/memory_pool.hpp"
+#include "ucx/memory_resources.hpp"
 #include "ucx/remote_region.hpp"
 
 namespace ucx::benchmarks {

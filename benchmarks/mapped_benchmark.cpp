@@ -18,10 +18,10 @@
 #include "owner_process.hpp"
 #include "raw_ucx.hpp"
 #include "server_process.hpp"
+#include "ucx/access.hpp"
 #include "ucx/client.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/remote_region.hpp"
-#include "ucx/transfer_method.hpp"
 
 namespace ucx::benchmarks {
 namespace {

@@ -13,8 +13,8 @@
 #include "network.hpp"
 #include "raw_ucx.hpp"
 #include "ucx/context.hpp"
+#include "ucx/peer_address.hpp"
 #include "ucx/remote_descriptor.hpp"
-#include "ucx/worker_address.hpp"
 
 namespace ucx::benchmarks {
 

@@ -18,10 +18,10 @@
 #include "process_memory.hpp"
 #include "processor_time.hpp"
 #include "raw_ucx.hpp"
-#include "ucx/huge_pages.hpp"
 #include "ucx/listener.hpp"
-#include "ucx/memory_copy.hpp"
+#include "ucx/memory_place.hpp"
 #include "ucx/memory_region.hpp"
+#include "ucx/memory_resources.hpp"
 #include "ucx/server.hpp"
 #include "ucx/worker.hpp"
 

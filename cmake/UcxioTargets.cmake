@@ -94,14 +94,15 @@ function(ucxio_precompile target)
   target_compile_options(${target} PRIVATE ${ucxio_options_with_precompiled})
 endfunction()
 
-# ucxio_add_library(NAME SOURCES ... PUBLIC_HEADERS ... DEPENDS ... PRECOMPILE ...)
+# ucxio_add_library(NAME SOURCES ... PUBLIC_HEADERS ... OLD_HEADERS ... DEPENDS ... PRECOMPILE ...)
 #
 # Makes `ucxio-NAME`, exported as `ucxio::NAME`, out of an object library `ucxio-NAME-objects`: the
 # unit tests, which see private names, are linked from the same objects, because a shared library
-# hides them. DEPENDS are private. PUBLIC_HEADERS are paths below include/. PRECOMPILE: headers that
-# most of SOURCES include.
+# hides them. DEPENDS are private. PUBLIC_HEADERS are paths below include/. OLD_HEADERS are paths below
+# include/compatibility/: users include them for one version more, the library's own sources do not see
+# them. PRECOMPILE: headers that most of SOURCES include.
 function(ucxio_add_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;PUBLIC_HEADERS;DEPENDS;PRECOMPILE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;PUBLIC_HEADERS;OLD_HEADERS;DEPENDS;PRECOMPILE")
   set(objects ucxio-${name}-objects)
   set(library ucxio-${name})
 
@@ -129,7 +130,7 @@ function(ucxio_add_library name)
                # Installed, it finds its neighbour, and a UCX that is outside the system's folders.
                INSTALL_RPATH "$ORIGIN"
                INSTALL_RPATH_USE_LINK_PATH ON)
-  ucxio_set_public_headers(${library} ${arg_PUBLIC_HEADERS})
+  ucxio_set_public_headers(${library} PRESENT ${arg_PUBLIC_HEADERS} OLD ${arg_OLD_HEADERS})
   get_target_property(kind ${library} TYPE)
   if(kind STREQUAL "SHARED_LIBRARY" AND NOT UCXIO_SANITIZE)
     target_link_options(${library} PRIVATE LINKER:--no-undefined)
@@ -137,18 +138,25 @@ function(ucxio_add_library name)
 endfunction()
 
 # With CMake >= 3.24 each public header is compiled by itself by `all_verify_interface_header_sets`.
+# Those of OLD are a set of their own: of one set, no base folder may be within another. Both are
+# installed into one folder, so that old paths need no further -I.
 function(ucxio_set_public_headers library)
-  list(TRANSFORM ARGN PREPEND "${PROJECT_SOURCE_DIR}/include/" OUTPUT_VARIABLE headers)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "PRESENT;OLD")
+  set(include "${PROJECT_SOURCE_DIR}/include")
+  list(TRANSFORM arg_PRESENT PREPEND "${include}/" OUTPUT_VARIABLE headers)
+  list(TRANSFORM arg_OLD PREPEND "${include}/compatibility/" OUTPUT_VARIABLE old_headers)
   if(CMAKE_VERSION VERSION_GREATER_EQUAL 3.23)
     target_sources(
-      ${library} PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${headers})
+      ${library}
+      PUBLIC FILE_SET HEADERS BASE_DIRS "${include}" FILES ${headers}
+      PUBLIC FILE_SET old_headers TYPE HEADERS BASE_DIRS "${include}/compatibility" FILES ${old_headers})
     set_target_properties(${library} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
   else()
     # Installed into one folder; those of a folder within it, UcxioInstall.cmake installs.
     list(FILTER headers EXCLUDE REGEX "/experimental/")
     target_include_directories(
-      ${library} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
+      ${library} PUBLIC "$<BUILD_INTERFACE:${include};${include}/compatibility>"
                         "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
-    set_target_properties(${library} PROPERTIES PUBLIC_HEADER "${headers}")
+    set_target_properties(${library} PROPERTIES PUBLIC_HEADER "${headers};${old_headers}")
   endif()
 endfunction()

@@ -4,18 +4,37 @@
   docs/check_public.py XML [--record]     XML: the folder that Doxygen writes; --record allows what is there now
 
 functions: public ones of namespace ucx with their overloads, constructors and operators; without destructors and deleted ones
-headers: files of include/ucx and include/ucx/experimental
+headers: files of include/ucx and include/ucx/experimental; old paths are forwarders in include/compatibility
 options: members of structures whose names end in _options
-Names that stay for one version, deprecated, are not counted: Doxygen does not see them, or they are old_option or a header for it.
+Names that stay for one version, deprecated, are not counted: Doxygen does not see them, or they are an old_option or its header.
+
+A header has 300 lines at most. One that declares something of namespace ucx has 40 or more: what is shorter
+belongs to the subject's header.
 """
 import argparse
 import json
 import pathlib
+import re
 import sys
 import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RECORD = ROOT / "docs/public_counts.json"
+
+
+HEADERS = [path for place in ("include/ucx", "include/ucx/experimental") for path in sorted((ROOT / place).glob("*.hpp"))
+           if not path.read_text().startswith("// For one version")]
+LEAST_LINES, MOST_LINES = 40, 300
+
+
+def misshapen():
+    """Yields a complaint for each header that is too long or too short."""
+    for path in HEADERS:
+        text = path.read_text()
+        lines = text.count("\n")
+        declares = re.search(r"^namespace ucx\b", text, re.MULTILINE)
+        if lines > MOST_LINES or declares and lines < LEAST_LINES:
+            yield f"{path.relative_to(ROOT)} has {lines} lines"
 
 
 def members_of(folder):
@@ -32,18 +51,12 @@ def members_of(folder):
     return members.values()
 
 
-def stays(header):
-    """Returns whether a header is there for more than one version."""
-    return "// For one version" not in header.read_text().partition("#include")[0]
-
-
 def count(folder):
     members = members_of(folder)
     return {
         "functions": sum(kind == "function" and not name.startswith("~") and "=delete" not in arguments
                          for kind, _, name, arguments, _ in members),
-        "headers": sum(stays(header) for place in ("include/ucx", "include/ucx/experimental")
-                       for header in (ROOT / place).glob("*.hpp")),
+        "headers": len(HEADERS),
         "options": sum(kind == "variable" and scope.endswith("_options") and "old_option" not in of_type
                        for kind, scope, _, _, of_type in members),
     }
@@ -61,6 +74,9 @@ def main():
         RECORD.write_text(json.dumps(now, indent=2) + "\n")
     allowed = json.loads(RECORD.read_text())
     print("public: " + ", ".join(f"{kind} {number} of {allowed[kind]}" for kind, number in now.items()))
+    wrong = list(misshapen())
+    if wrong:
+        sys.exit("\n".join(wrong))
     grown = [kind for kind in now if now[kind] > allowed[kind]]
     if grown:
         sys.exit(f"More {' and '.join(grown)} than are allowed. Merge, or say in the change why the interface grows, and --record it.")

@@ -10,8 +10,7 @@
 
 #include <ucx/buffer.hpp>
 #include <ucx/fstream.hpp>
-#include <ucx/memory_copy.hpp>
-#include <ucx/memory_pool.hpp>
+#include <ucx/memory_resources.hpp>
 #include <ucx/server.hpp>
 
 void save(const ucx::buffer& weights, const std::string& url) {

@@ -5,7 +5,7 @@
 
 #include <ucx/buffer.hpp>
 #include <ucx/client.hpp>
-#include <ucx/memory_pool.hpp>
+#include <ucx/memory_resources.hpp>
 #include <ucx/url.hpp>
 
 int main(int argc, char** argv) {

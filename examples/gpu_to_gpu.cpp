@@ -10,8 +10,7 @@
 
 #include <ucx/buffer.hpp>
 #include <ucx/client.hpp>
-#include <ucx/memory_copy.hpp>
-#include <ucx/memory_pool.hpp>
+#include <ucx/memory_resources.hpp>
 #include <ucx/server.hpp>
 
 constexpr std::size_t size = std::size_t{16} << 20U;

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include <ucx/buffer_pool.hpp>
+#include <ucx/buffer.hpp>
 #include <ucx/endpoint.hpp>
 
 // TCP on the loopback interface: nobody outside this machine can connect.

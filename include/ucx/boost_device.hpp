@@ -1,7 +1,7 @@
 #pragma once
 
-// This header, boost_mapped.hpp and boost_stream.hpp are the only ones that include Boost. The
-// user's build has to find Boost.Iostreams 1.70 or newer. The library itself does without.
+// This header and boost_stream.hpp are the only ones that include Boost. The user's build has to
+// find Boost.Iostreams 1.70 or newer. The library itself does without.
 #include <boost/iostreams/categories.hpp>
 #include <ios>
 #include <memory>
@@ -14,9 +14,9 @@
 #include "ucx/boost_stream.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
-#include "ucx/filebuf.hpp"
+#include "ucx/fstream.hpp"
 #include "ucx/remote_region.hpp"
-#include "ucx/remote_streambuf.hpp"
+#include "ucx/stream.hpp"
 #include "ucx/stream_options.hpp"
 
 namespace ucx {

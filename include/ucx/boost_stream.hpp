@@ -7,7 +7,6 @@
 #include <boost/mpl/bool.hpp>
 #include <concepts>
 
-#include "ucx/filebuf.hpp"
 #include "ucx/fstream.hpp"
 
 namespace boost::iostreams {

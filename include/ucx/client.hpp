@@ -15,16 +15,16 @@
 #include "ucx/access.hpp"
 #include "ucx/content_digest.hpp"
 #include "ucx/context.hpp"
-#include "ucx/create_options.hpp"
 #include "ucx/entry.hpp"
 #include "ucx/error.hpp"
-#include "ucx/export.hpp"
-#include "ucx/io_options.hpp"
+#include "ucx/peer_address.hpp"
+#include "ucx/remote_file.hpp"
 #include "ucx/remote_region.hpp"
-#include "ucx/staging_statistics.hpp"
+#include "ucx/request.hpp"
 #include "ucx/url.hpp"
+#include "ucx/version.hpp"
 #include "ucx/worker.hpp"
-#include "ucx/worker_address.hpp"
+#include "ucx/worker_options.hpp"
 
 namespace ucx {
 

@@ -13,14 +13,13 @@
 
 #include "ucx/completion_handler.hpp"
 #include "ucx/connection_report.hpp"
-#include "ucx/connection_terms.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
-#include "ucx/export.hpp"
-#include "ucx/io_options.hpp"
 #include "ucx/old_option.hpp"
 #include "ucx/peer_address.hpp"
+#include "ucx/request.hpp"
 #include "ucx/socket_address.hpp"
+#include "ucx/version.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx {

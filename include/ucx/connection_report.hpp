@@ -1,3 +1,4 @@
+// The facts of a connection: the terms, the report, the end.
 #pragma once
 
 #include <concepts>
@@ -12,9 +13,9 @@
 
 #include "ucx/completion_handler.hpp"
 #include "ucx/context.hpp"
-#include "ucx/export.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/to_string.hpp"
+#include "ucx/version.hpp"
 
 namespace ucx {
 
@@ -132,5 +133,27 @@ struct old_handler {
   Handler handler;
 };
 }  // namespace detail
+
+/// The facts that one side tells the other when they connect, and its demands on the connection.
+/// They need a context with `feature::am`. Without it, terms that are not empty fail with
+/// `feature_disabled`, before UCX is called. This holds for terms of a worker, a listener and an
+/// endpoint.
+struct connection_terms {
+  /// Bytes for the peer, with any meaning: 1024 bytes at most (`invalid_argument`).
+  std::vector<std::byte> info = {};
+  /// Refuses a second connection between the same two workers (`already_exists`), whichever of them
+  /// began. An initiator refuses also a second one to the same socket address. Where both sides
+  /// begin at once, at most one connection is kept. By worker address it may be none. Where an
+  /// initiator gets `already_exists`, its acceptor may have seen that connection established. The
+  /// two ends of a worker's connection to itself count as one connection.
+  bool unique = false;
+  /// Fails with `no_rdma` unless every lane is of RDMA hardware. The connection never falls back to
+  /// TCP unnoticed. Hardware that carries messages only ("ud") is enough: see `transports` for
+  /// more.
+  bool require_rdma = false;
+  /// Every lane has to use one of these transports, by UCX's names ("tcp", "posix", "rc_mlx5", or
+  /// "rc" for all of that family). Empty: any. Fails with `not_supported`.
+  std::vector<std::string> transports = {};
+};
 
 }  // namespace ucx

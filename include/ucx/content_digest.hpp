@@ -1,3 +1,4 @@
+// The identity of content: a hash, or the owner's numbers.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +7,8 @@
 #include <span>
 #include <string>
 
-#include "ucx/export.hpp"
 #include "ucx/to_string.hpp"
+#include "ucx/version.hpp"
 
 namespace ucx {
 
@@ -53,6 +54,18 @@ class UCXIO_EXPORT content_hasher {
  private:
   struct state;
   std::unique_ptr<state> state_;
+};
+
+/// The identity of a name's content when the name was opened. Compare it with a later one.
+struct content_id {
+  /// The number of the file, or of the memory while it is published. It stays the same when the
+  /// file is written, and after its server was started again. Equal numbers mean one object.
+  std::uint64_t object = 0;
+  /// The number of the file's bytes: another one after the file changed. For memory it stays the
+  /// same.
+  std::uint64_t generation = 0;
+
+  friend bool operator==(const content_id&, const content_id&) = default;
 };
 
 }  // namespace ucx

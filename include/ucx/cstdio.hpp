@@ -6,8 +6,8 @@
 #include <system_error>
 
 #include "ucx/error.hpp"
-#include "ucx/export.hpp"
 #include "ucx/stream_options.hpp"
+#include "ucx/version.hpp"
 
 /// `std::FILE*` for URLs, for code that reads and writes nothing else. Every function of the C
 /// library takes it. `docs/reference/adapters.md` is the contract.

@@ -6,11 +6,10 @@
 
 #include "ucx/completion_handler.hpp"
 #include "ucx/connection_report.hpp"
-#include "ucx/connection_terms.hpp"
-#include "ucx/export.hpp"
 #include "ucx/old_option.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/to_string.hpp"
+#include "ucx/version.hpp"
 
 namespace ucx {
 

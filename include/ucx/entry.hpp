@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "ucx/access.hpp"
-#include "ucx/export.hpp"
-#include "ucx/memory_kind.hpp"
+#include "ucx/memory_place.hpp"
 #include "ucx/to_string.hpp"
+#include "ucx/version.hpp"
 
 namespace ucx {
 

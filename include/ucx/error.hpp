@@ -5,8 +5,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "ucx/export.hpp"
 #include "ucx/to_string.hpp"
+#include "ucx/version.hpp"
 
 namespace ucx {
 

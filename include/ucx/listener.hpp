@@ -1,3 +1,4 @@
+// Accepting peers: the listener, and the requests that it gets.
 #pragma once
 
 #include <concepts>
@@ -8,24 +9,59 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <type_traits>
 #include <utility>
 
-#include "ucx/awaitable.hpp"
 #include "ucx/completion_handler.hpp"
 #include "ucx/connection_report.hpp"
-#include "ucx/connection_request.hpp"
-#include "ucx/connection_terms.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
-#include "ucx/export.hpp"
-#include "ucx/io_options.hpp"
 #include "ucx/old_option.hpp"
+#include "ucx/request.hpp"
 #include "ucx/socket_address.hpp"
+#include "ucx/version.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx {
+
+namespace detail {
+class pending_connection;
+struct core_access;
+}  // namespace detail
+
+/// A peer that wants to connect, as a listener's handler gets it. To accept it, make an `endpoint`
+/// of it. To refuse it, call `reject()`, or drop it.
+class [[nodiscard]] UCXIO_EXPORT connection_request {
+ public:
+  connection_request(connection_request&& other) noexcept;
+  connection_request& operator=(connection_request&& other) noexcept;
+  /// Rejects the peer, unless it was accepted or rejected.
+  ~connection_request();
+
+  /// Returns the peer's address.
+  const socket_address& peer() const noexcept;
+  /// Returns the address that the peer connected to: the listener's.
+  const socket_address& local() const noexcept;
+
+  /// Refuses the peer, which gets `errc::connection_refused`.
+  void reject() noexcept;
+
+  /// Refuses the peer, and tells it why. The peer gets the error `why`, and the first 256 bytes of
+  /// `error_message` in the error's text. Some errors only the peer itself can find out:
+  /// `timed_out`, `connection_reset`, `unreachable`, `host_not_found`, `canceled`, `closed` and
+  /// `closed_by_peer`. The peer gets those as `connection_refused`. At most 64 peers of a listener
+  /// are told a reason at a time, each for as long as `connect_timeout`. Further peers, and peers
+  /// on a context without `feature::am`, get `connection_refused` alone.
+  void reject(errc why, std::string_view error_message = {});
+
+ private:
+  friend struct detail::core_access;
+  explicit connection_request(std::unique_ptr<detail::pending_connection> pending) noexcept;
+
+  std::unique_ptr<detail::pending_connection> pending_;
+};
 
 namespace detail {
 struct accept_wait;

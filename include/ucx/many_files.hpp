@@ -9,10 +9,10 @@
 
 #include "ucx/access.hpp"
 #include "ucx/client.hpp"
-#include "ucx/create_options.hpp"
-#include "ucx/export.hpp"
-#include "ucx/io_options.hpp"
+#include "ucx/remote_file.hpp"
 #include "ucx/remote_region.hpp"
+#include "ucx/request.hpp"
+#include "ucx/version.hpp"
 
 namespace ucx {
 

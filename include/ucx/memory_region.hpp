@@ -1,6 +1,8 @@
+// Memory that peers may reach, and their notifications.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <ranges>
@@ -8,21 +10,32 @@
 #include <system_error>
 
 #include "ucx/access.hpp"
+#include "ucx/completion_handler.hpp"
 #include "ucx/context.hpp"
 #include "ucx/error.hpp"
-#include "ucx/export.hpp"
-#include "ucx/io_options.hpp"
-#include "ucx/memory_kind.hpp"
 #include "ucx/memory_place.hpp"
-#include "ucx/notification.hpp"
 #include "ucx/remote_descriptor.hpp"
 #include "ucx/request.hpp"
+#include "ucx/socket_address.hpp"
+#include "ucx/version.hpp"
 
 namespace ucx {
+
+/// The message of a writer to the owner of a region, sent when its writes were in place.
+struct notification {
+  std::uint64_t value = 0;       ///< The writer's number, with a meaning that both agreed on.
+  std::uint64_t connection = 0;  ///< Tells the connections of the owner's workers apart.
+  socket_address peer = {};      ///< The writer's address; empty where there is none.
+};
+
+/// Called for each notification of a region, on the thread that drives the worker over which it
+/// came. It must not block.
+using notification_handler = move_only_handler<const notification&>;
 
 namespace detail {
 class exposed_region;
 }
+
 class worker;
 
 /// Local memory that peers may reach: the caller's, or memory that the region allocates. Every

@@ -1,18 +1,130 @@
+// Memory of any kind: copies, pools, and a resource for each kind.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <memory_resource>
 #include <string_view>
 #include <system_error>
 
+#include "ucx/context.hpp"
 #include "ucx/error.hpp"
-#include "ucx/export.hpp"
-#include "ucx/memory_kind.hpp"
+#include "ucx/memory_place.hpp"
+#include "ucx/old_option.hpp"
+#include "ucx/request.hpp"
 #include "ucx/to_string.hpp"
+#include "ucx/version.hpp"
 
 namespace ucx {
+
+namespace detail {
+/// Set after no CUDA driver was found: then nothing more is asked.
+UCXIO_EXPORT extern std::atomic<bool> has_no_cuda;
+UCXIO_EXPORT bool asks_driver(const void* address, std::size_t size,
+                              std::error_code& misplaced) noexcept;
+
+/// Like `is_copied_by_driver`. Sets `misplaced` to invalid_argument where the bytes begin in one
+/// place and end in another, because nothing can copy them as one.
+inline bool is_copied_by_driver(const void* address, std::size_t size,
+                                std::error_code& misplaced) noexcept {
+  return !has_no_cuda.load(std::memory_order_relaxed) && asks_driver(address, size, misplaced);
+}
+}  // namespace detail
+
+/// Returns whether the processor must leave the bytes at `address` to `copy_memory`. It must for
+/// memory of a device and for managed memory. It must also where the place can not be told, or
+/// where `size` bytes begin in one place and end in another: `copy_memory` refuses those.
+/// Cost: next to nothing where there is no driver.
+inline bool is_copied_by_driver(const void* address, std::size_t size = 1) noexcept {
+  std::error_code misplaced;
+  return detail::is_copied_by_driver(address, size, misplaced) || misplaced;
+}
+
+/// Copies `size` bytes between memory of any places, which do not overlap. For a device's memory,
+/// `options` set the time that the copy may take (zero: 30 seconds). They also set the program's
+/// stream that the copy comes after.
+/// Completes: when the bytes are there.
+/// Lifetime: `into` and `from`, the call; but a device's memory may still change after timed_out.
+/// Errors: io_error (the CUDA driver's; memory that was freed), no_memory, busy (no thread can be
+/// started), timed_out, invalid_argument (the stream is of another context; memory that begins in
+/// one place and ends in another), not_supported (the place of a device's memory can not be told:
+/// the device has failed, or this is a child that was forked).
+/// Cost: memcpy's where both are the host's. Else one copy by the driver, one by the processor, and
+/// a thread that is woken. A thread's first call makes a stream in the device's primary context.
+/// Each call in a context of the program makes and ends a stream.
+/// Threads: safe.
+UCXIO_EXPORT void copy_memory(void* into, const void* from, std::size_t size,
+                              const io_options& options = {}, std::error_code& ec = throws);
+
+#if UCXIO_OLD_NAMES
+[[deprecated("the error code comes last")]] inline void copy_memory(
+    void* into, const void* from, std::size_t size, std::error_code& ec,
+    const io_options& options = {}) {
+  copy_memory(into, from, size, options, ec);
+}
+#endif
+
+namespace detail {
+class memory_pool_core;
+}
+
+struct memory_pool_options {
+  /// For one version: `max_size`.
+  detail::old_option<std::size_t> bound = {};
+  /// The bytes that the pool may hold, rounding and alignment included.
+  std::size_t max_size = bound.value_or(std::size_t{256} << 20U);
+};
+
+/// The use of a pool's memory, in bytes.
+struct memory_pool_usage {
+  std::size_t in_use = 0;  ///< Allocated by its users, rounded up.
+  std::size_t held = 0;    ///< The bytes in use, and those that wait to be used again.
+  union {
+    std::size_t max_size = 0;
+#if UCXIO_OLD_NAMES
+    [[deprecated("max_size")]] std::size_t bound;
+#endif
+  };
+};
+
+/// Memory of one kind that is used again. Taking memory from a driver, or registering it, often
+/// costs more than the work with it. The pool's records are in the host's memory. The pool never
+/// touches the blocks themselves.
+/// Lifetime: until everything that was allocated from it has been given back.
+/// Errors: `allocate` throws std::bad_alloc beyond the bound, and where there is no memory.
+/// Threads: sharing one object is safe, but for the destructor.
+class UCXIO_EXPORT memory_pool final : public std::pmr::memory_resource {
+ public:
+  /// Makes a pool of memory at `place`: a CUDA device's, managed by CUDA, pinned for it, or the
+  /// host's. It allocates nothing before the first request.
+  /// Errors: not_supported (no CUDA driver, no such device, another kind), no_memory, io_error.
+  explicit memory_pool(const memory_place& place, const memory_pool_options& options = {},
+                       std::error_code& ec = throws);
+
+  /// Makes a pool of the host's memory that is registered with UCX, for as long as it is held.
+  /// Errors: closed (a context that was moved from), feature_disabled (one without `feature::rma`).
+  explicit memory_pool(const context& registering, const memory_pool_options& options = {},
+                       std::error_code& ec = throws);
+
+  memory_pool(const memory_pool&) = delete;
+  memory_pool& operator=(const memory_pool&) = delete;
+  ~memory_pool() override;
+
+  memory_place place() const noexcept;
+  memory_pool_usage usage() const noexcept;
+  /// Gives unused memory back to its source.
+  void release_unused() noexcept;
+
+ private:
+  void* do_allocate(std::size_t size, std::size_t alignment) override;
+  void do_deallocate(void* block, std::size_t size, std::size_t alignment) override;
+  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override;
+
+  std::unique_ptr<detail::memory_pool_core> core_;
+};
 
 /// The choice of a receive that finds no resource for the kind of the sender's memory.
 enum class missing_resource {

@@ -9,13 +9,10 @@
 #include <utility>
 
 #include "ucx/error.hpp"
-#include "ucx/export.hpp"
-#include "ucx/io_options.hpp"
 #include "ucx/memory_resources.hpp"
-#include "ucx/message_info.hpp"
-#include "ucx/message_parts.hpp"
 #include "ucx/receive_target.hpp"
 #include "ucx/request.hpp"
+#include "ucx/version.hpp"
 
 namespace ucx {
 

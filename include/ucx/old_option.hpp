@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "ucx/export.hpp"
+#include "ucx/version.hpp"
 
 namespace ucx::detail {
 

@@ -5,9 +5,9 @@
 #include <system_error>
 
 #include "ucx/error.hpp"
-#include "ucx/export.hpp"
 #include "ucx/old_option.hpp"
 #include "ucx/server.hpp"
+#include "ucx/version.hpp"
 
 namespace ucx {
 

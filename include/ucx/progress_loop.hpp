@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "ucx/error.hpp"
-#include "ucx/export.hpp"
+#include "ucx/version.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx {

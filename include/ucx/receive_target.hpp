@@ -1,22 +1,76 @@
+// Receiving a message: the tags that match, and the place for its bytes.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <system_error>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "ucx/buffer.hpp"
 #include "ucx/memory_resources.hpp"
-#include "ucx/message_parts.hpp"
+#include "ucx/version.hpp"
 
 namespace ucx {
 
-class buffer_pool;
+/// The tags that a receive takes: those that equal `tag` in the bits of `mask`. Made of one number
+/// it is that tag alone.
+struct tag_match {
+  static constexpr std::uint64_t every_bit = ~std::uint64_t{0};
+
+  constexpr tag_match(std::uint64_t wanted,  // NOLINT(google-explicit-constructor): a tag is one
+                      std::uint64_t significant = every_bit) noexcept
+      : tag(wanted), mask(significant) {}
+  /// Takes every tag.
+  static constexpr tag_match any() noexcept { return {0, 0}; }
+
+#if UCXIO_OLD_NAMES
+  [[deprecated("compare the bits of mask")]] constexpr bool accepts(
+      std::uint64_t candidate) const noexcept {
+    return ((candidate ^ tag) & mask) == 0;
+  }
+#endif
+
+  std::uint64_t tag;
+  std::uint64_t mask;
+};
+
+namespace detail {
+class landing_place;
+}
+
+/// The received parts of `payload::parts`: as many as were sent, with their lengths.
+/// They lie without gaps in memory that was allocated for all of them together. The target of a
+/// receive must stay in its place until the request is done. Its old parts go when the message
+/// comes. They stay where the receive fails before that.
+class UCXIO_EXPORT message_parts {
+ public:
+  /// Makes an object without parts.
+  message_parts() noexcept = default;
+
+  std::size_t size() const noexcept { return parts_.size(); }
+  bool empty() const noexcept { return parts_.empty(); }
+  /// Returns a part.
+  /// Lifetime: the part's bytes, until this object dies, even if it moves.
+  /// REQUIRES: `index` is below `size()`.
+  std::span<std::byte> operator[](std::size_t index) noexcept { return parts_[index]; }
+  std::span<const std::byte> operator[](std::size_t index) const noexcept { return parts_[index]; }
+
+ private:
+  friend class detail::landing_place;
+  std::error_code find_parts() noexcept;
+
+  buffer memory_;
+  std::vector<std::span<std::byte>> parts_;
+};
+
 class message;
 
 namespace detail {
 struct receive_place;
-}  // namespace detail
+}
 
 /// The place for a message: memory of the caller's, or memory that is made when the length is
 /// known. It is a parameter of calls that receive, made at the call.

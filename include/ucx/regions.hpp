@@ -2,12 +2,8 @@
 #pragma once
 
 #include "ucx/access.hpp"
-#include "ucx/io_options.hpp"
-#include "ucx/memory_kind.hpp"
 #include "ucx/memory_place.hpp"
 #include "ucx/memory_region.hpp"
-#include "ucx/notification.hpp"
-#include "ucx/region_piece.hpp"
 #include "ucx/remote_atomic.hpp"
 #include "ucx/remote_descriptor.hpp"
 #include "ucx/remote_file.hpp"

@@ -6,12 +6,11 @@
 #include <span>
 #include <system_error>
 
-#include "ucx/atomic_access.hpp"
+#include "ucx/access.hpp"
 #include "ucx/error.hpp"
-#include "ucx/export.hpp"
-#include "ucx/io_options.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/request.hpp"
+#include "ucx/version.hpp"
 
 namespace ucx {
 

@@ -10,9 +10,9 @@
 
 #include "ucx/access.hpp"
 #include "ucx/error.hpp"
-#include "ucx/export.hpp"
-#include "ucx/memory_kind.hpp"
+#include "ucx/memory_place.hpp"
 #include "ucx/to_string.hpp"
+#include "ucx/version.hpp"
 
 namespace ucx {
 

@@ -1,3 +1,4 @@
+// A peer's region, and the pieces of batches.
 #pragma once
 
 #include <chrono>
@@ -10,18 +11,26 @@
 #include <system_error>
 
 #include "ucx/access.hpp"
-#include "ucx/atomic_access.hpp"
-#include "ucx/content_id.hpp"
+#include "ucx/content_digest.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
-#include "ucx/export.hpp"
-#include "ucx/io_options.hpp"
-#include "ucx/region_piece.hpp"
 #include "ucx/remote_descriptor.hpp"
 #include "ucx/request.hpp"
-#include "ucx/transfer_method.hpp"
+#include "ucx/version.hpp"
 
 namespace ucx {
+
+/// One piece of a batch of reads: the bytes from `offset` of the region on fill `into`.
+struct read_piece {
+  std::uint64_t offset = 0;
+  std::span<std::byte> into = {};
+};
+
+/// One piece of a batch of writes: `from` goes to `offset` of the region.
+struct write_piece {
+  std::uint64_t offset = 0;
+  std::span<const std::byte> from = {};
+};
 
 namespace detail {
 class posted_operations;

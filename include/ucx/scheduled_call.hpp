@@ -6,8 +6,8 @@
 #include <system_error>
 
 #include "ucx/error.hpp"
-#include "ucx/export.hpp"
 #include "ucx/to_string.hpp"
+#include "ucx/version.hpp"
 
 namespace ucx {
 

@@ -19,14 +19,13 @@
 #include "ucx/context.hpp"
 #include "ucx/entry.hpp"
 #include "ucx/error.hpp"
-#include "ucx/export.hpp"
 #include "ucx/memory_place.hpp"
+#include "ucx/peer_address.hpp"
 #include "ucx/publication.hpp"
 #include "ucx/socket_address.hpp"
-#include "ucx/staging_statistics.hpp"
-#include "ucx/store_options.hpp"
+#include "ucx/version.hpp"
 #include "ucx/worker.hpp"
-#include "ucx/worker_address.hpp"
+#include "ucx/worker_options.hpp"
 
 namespace ucx {
 

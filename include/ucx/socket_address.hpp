@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "ucx/error.hpp"
-#include "ucx/export.hpp"
 #include "ucx/to_string.hpp"
+#include "ucx/version.hpp"
 
 namespace ucx {
 

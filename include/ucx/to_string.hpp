@@ -1,3 +1,4 @@
+// The names of enumerators, and `<<` for all that has a text.
 #pragma once
 
 #include <iosfwd>

@@ -1,10 +1,23 @@
+// The version of the library, and the macros of the headers.
 #pragma once
 
 #include <compare>
 #include <string>
 
-#include "ucx/export.hpp"
 #include "ucx/to_string.hpp"
+
+/// Marks what the shared libraries export; everything else is hidden.
+#if defined(__GNUC__)
+#define UCXIO_EXPORT [[gnu::visibility("default")]]
+#else
+#define UCXIO_EXPORT
+#endif
+
+/// With 1, names and orders of parameters that have gone stay for one version, deprecated. A
+/// program that defines it as 0 does not see them.
+#ifndef UCXIO_OLD_NAMES
+#define UCXIO_OLD_NAMES 1
+#endif
 
 namespace ucx {
 

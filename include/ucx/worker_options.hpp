@@ -1,17 +1,18 @@
+// The options, attributes and counters of a worker.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <string>
 #include <string_view>
 
 #include "ucx/connection_report.hpp"
-#include "ucx/connection_terms.hpp"
-#include "ucx/export.hpp"
 #include "ucx/old_option.hpp"
 #include "ucx/to_string.hpp"
+#include "ucx/version.hpp"
 
 namespace ucx {
 
@@ -85,5 +86,43 @@ struct worker_options {
 #if UCXIO_OLD_NAMES
 using thread_safety [[deprecated("thread_mode")]] = thread_mode;
 #endif
+
+/// UCX's description of a worker.
+struct worker_attributes {
+  std::string name = {};
+  /// The threads that may call UCX: "single", "serialized" (any, one at a time) or "multi".
+  /// `worker_options` says which threads may use the worker.
+  std::string thread_mode = {};
+  union {
+    /// The longest header of UCX's active messages; 0 without `feature::am`. A program has less:
+    /// `endpoint::max_header_size()`.
+    std::size_t max_header_size = 0;
+#if UCXIO_OLD_NAMES
+    [[deprecated("max_header_size")]] std::size_t largest_header;
+#endif
+  };
+  std::size_t address_size = 0;  ///< The size of the worker's address, in bytes.
+};
+
+/// Counters of the copies between memory of CUDA devices and host buffers, on the way from or to
+/// peers, and of direct copies (`docs/how-to/gpu.md`).
+struct staging_statistics {
+  std::uint64_t copies = 0;          ///< Copies that the driver was asked for.
+  std::uint64_t bytes = 0;           ///< Bytes of these copies.
+  std::uint64_t unpinned_bytes = 0;  ///< Of these bytes, those through memory that was not pinned.
+  std::uint64_t memory = 0;          ///< Bytes of the present buffers, in use or idle.
+  std::uint64_t pinned_memory = 0;   ///< Of these, the pinned ones.
+  /// Bytes that this side's driver copied between its own memory and memory of another process's
+  /// device. The other process did nothing. The counters before have them, too, where this side's
+  /// memory was neither pinned nor a device's.
+  std::uint64_t direct_bytes = 0;
+  union {
+    /// Reads and writes that began as direct copies, and went by message.
+    std::uint64_t direct_fallbacks = 0;
+#if UCXIO_OLD_NAMES
+    [[deprecated("direct_fallbacks")]] std::uint64_t not_direct;
+#endif
+  };
+};
 
 }  // namespace ucx

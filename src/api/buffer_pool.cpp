@@ -1,4 +1,4 @@
-#include "ucx/buffer_pool.hpp"
+#include "ucx/buffer.hpp"
 
 #include <limits>
 #include <new>

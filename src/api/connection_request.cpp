@@ -1,4 +1,4 @@
-#include "ucx/connection_request.hpp"
+#include "ucx/listener.hpp"
 
 #include <exception>
 #include <functional>
@@ -8,7 +8,6 @@
 #include "base/forked_child.hpp"
 #include "connection/listener_core.hpp"
 #include "connection/pending_connection.hpp"
-#include "ucx/listener.hpp"
 #include "worker/core_access.hpp"
 #include "worker/handler_queue.hpp"
 #include "worker/worker_core.hpp"

@@ -1,18 +1,15 @@
 // The names of enumerators, as users print them.
 #include "ucx/access.hpp"
-#include "ucx/atomic_access.hpp"
 #include "ucx/connection_report.hpp"
 #include "ucx/context.hpp"
-#include "ucx/create_options.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/endpoint_options.hpp"
 #include "ucx/entry.hpp"
 #include "ucx/error.hpp"
-#include "ucx/huge_pages.hpp"
-#include "ucx/memory_kind.hpp"
+#include "ucx/memory_place.hpp"
 #include "ucx/memory_resources.hpp"
-#include "ucx/send_options.hpp"
-#include "ucx/transfer_method.hpp"
+#include "ucx/payload.hpp"
+#include "ucx/remote_file.hpp"
 #include "ucx/worker.hpp"
 
 #include <string>

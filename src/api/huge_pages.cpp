@@ -1,4 +1,4 @@
-#include "ucx/huge_pages.hpp"
+#include "ucx/memory_place.hpp"
 
 #include <sys/mman.h>
 

@@ -1,4 +1,4 @@
-#include "ucx/memory_copy.hpp"
+#include "ucx/memory_resources.hpp"
 
 #include <chrono>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "ucx/memory_pool.hpp"
+#include "ucx/memory_resources.hpp"
 
 #include <new>
 #include <utility>

@@ -8,7 +8,6 @@
 #include "base/result.hpp"
 #include "cuda/device_pointer.hpp"
 #include "ucx/error.hpp"
-#include "ucx/memory_copy.hpp"
 #include "ucx/memory_place.hpp"
 
 namespace ucx {

@@ -16,7 +16,7 @@
 #include "ucx/buffer.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
-#include "ucx/memory_kind.hpp"
+#include "ucx/memory_place.hpp"
 #include "ucx/memory_resources.hpp"
 #include "ucx/receive_target.hpp"
 #include "worker/core_access.hpp"

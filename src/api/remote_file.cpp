@@ -12,8 +12,8 @@
 #include "client/retry_once_on_reset.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
-#include "ucx/io_options.hpp"
 #include "ucx/remote_region.hpp"
+#include "ucx/request.hpp"
 #include "worker/core_access.hpp"
 #include "worker/outcome_of.hpp"
 

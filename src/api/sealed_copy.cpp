@@ -1,4 +1,4 @@
-#include "ucx/copy_to_memfd.hpp"
+#include "ucx/file_descriptor.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -15,7 +15,6 @@
 #include "base/result.hpp"
 #include "client/opened_source.hpp"
 #include "ucx/error.hpp"
-#include "ucx/io_options.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/request.hpp"
 #include "worker/outcome_of.hpp"

@@ -1,4 +1,4 @@
-#include "ucx/worker_address.hpp"
+#include "ucx/peer_address.hpp"
 
 #include "base/result.hpp"
 #include "ucx/error.hpp"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/result.hpp"
-#include "ucx/log.hpp"
+#include "ucx/context.hpp"
 
 namespace ucx::detail {
 

@@ -7,9 +7,9 @@
 #include "base/result.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"
+#include "ucx/peer_address.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/url.hpp"
-#include "ucx/worker_address.hpp"
 
 namespace ucx::detail {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "ucx/io_options.hpp"
 #include "ucx/many_files.hpp"
+#include "ucx/request.hpp"
 
 namespace ucx::detail {
 

@@ -10,10 +10,10 @@
 
 #include "base/result.hpp"
 #include "ucx/content_digest.hpp"
-#include "ucx/create_options.hpp"
 #include "ucx/entry.hpp"
-#include "ucx/io_options.hpp"
+#include "ucx/remote_file.hpp"
 #include "ucx/remote_region.hpp"
+#include "ucx/request.hpp"
 
 namespace ucx::detail {
 

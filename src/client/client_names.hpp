@@ -12,7 +12,7 @@
 #include "base/result.hpp"
 #include "ucx/client.hpp"
 #include "ucx/entry.hpp"
-#include "ucx/io_options.hpp"
+#include "ucx/request.hpp"
 #include "wire/control_message.hpp"
 
 namespace ucx::detail {

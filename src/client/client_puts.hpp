@@ -8,9 +8,9 @@
 
 #include "base/clock.hpp"
 #include "client/client_questions.hpp"
-#include "ucx/create_options.hpp"
-#include "ucx/io_options.hpp"
 #include "ucx/many_files.hpp"
+#include "ucx/remote_file.hpp"
+#include "ucx/request.hpp"
 #include "wire/control_message.hpp"
 
 namespace ucx::detail {

@@ -17,7 +17,7 @@
 #include "client/client_session.hpp"
 #include "client/known_server.hpp"
 #include "connection/endpoint_channel.hpp"
-#include "ucx/io_options.hpp"
+#include "ucx/request.hpp"
 #include "wire/control_message.hpp"
 
 namespace ucx::detail {

@@ -14,9 +14,9 @@
 #include "base/result.hpp"
 #include "client/client_questions.hpp"
 #include "ucx/access.hpp"
-#include "ucx/io_options.hpp"
 #include "ucx/many_files.hpp"
 #include "ucx/remote_region.hpp"
+#include "ucx/request.hpp"
 
 namespace ucx {
 class endpoint;

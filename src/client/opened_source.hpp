@@ -6,8 +6,8 @@
 
 #include "base/result.hpp"
 #include "ucx/client.hpp"
-#include "ucx/io_options.hpp"
 #include "ucx/remote_region.hpp"
+#include "ucx/request.hpp"
 #include "ucx/url.hpp"
 
 namespace ucx::detail {

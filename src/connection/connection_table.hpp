@@ -13,7 +13,7 @@
 #include "connection/deferred_connections.hpp"
 #include "connection/served_peers.hpp"
 #include "ucp/ucp_api.hpp"
-#include "ucx/io_options.hpp"
+#include "ucx/request.hpp"
 #include "ucx/socket_address.hpp"
 
 namespace ucx::detail {

@@ -18,7 +18,6 @@
 #include "ucx/error.hpp"
 #include "ucx/peer_address.hpp"
 #include "ucx/socket_address.hpp"
-#include "ucx/worker_address.hpp"
 
 namespace ucx::detail {
 

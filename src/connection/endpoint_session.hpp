@@ -12,7 +12,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "ucp/ucp_api.hpp"
-#include "ucx/connection_terms.hpp"
+#include "ucx/connection_report.hpp"
 #include "wire/frame.hpp"
 #include "wire/introduction.hpp"
 

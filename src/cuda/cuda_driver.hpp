@@ -10,7 +10,7 @@
 #include <string>
 #include <system_error>
 
-#include "ucx/memory_copy.hpp"
+#include "ucx/memory_resources.hpp"
 
 struct CUctx_st;
 struct CUevent_st;

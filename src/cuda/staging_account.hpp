@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ucx/staging_statistics.hpp"
+#include "ucx/worker_options.hpp"
 
 namespace ucx::detail {
 

@@ -9,7 +9,7 @@
 #include "base/intrusive_list.hpp"
 #include "memory/buffer_home.hpp"
 #include "memory/buffer_waiter.hpp"
-#include "ucx/buffer_pool.hpp"
+#include "ucx/buffer.hpp"
 
 namespace ucx::detail {
 

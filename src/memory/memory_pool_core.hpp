@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "memory/memory_source.hpp"
-#include "ucx/memory_pool.hpp"
+#include "ucx/memory_resources.hpp"
 
 namespace ucx::detail {
 

@@ -9,7 +9,7 @@
 #include "base/intrusive_list.hpp"
 #include "message/arrived_message.hpp"
 #include "ucx/error.hpp"
-#include "ucx/tag_match.hpp"
+#include "ucx/receive_target.hpp"
 #include "wire/parcel.hpp"
 
 namespace ucx::detail {

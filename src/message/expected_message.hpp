@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ucx/memory_kind.hpp"
-#include "ucx/message_info.hpp"
+#include "ucx/memory_place.hpp"
+#include "ucx/request.hpp"
 #include "wire/parcel.hpp"
 
 namespace ucx::detail {

@@ -13,7 +13,7 @@
 #include "message/receive_place.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/error.hpp"
-#include "ucx/message_parts.hpp"
+#include "ucx/receive_target.hpp"
 
 namespace ucx::detail {
 

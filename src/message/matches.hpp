@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "ucx/tag_match.hpp"
+#include "ucx/receive_target.hpp"
 
 namespace ucx::detail {
 

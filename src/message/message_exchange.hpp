@@ -11,7 +11,7 @@
 #include "message/message_loans.hpp"
 #include "message/receive_operation.hpp"
 #include "message/send_operation.hpp"
-#include "ucx/tag_match.hpp"
+#include "ucx/receive_target.hpp"
 #include "wire/parcel.hpp"
 
 namespace ucx::detail {

@@ -10,7 +10,7 @@
 #include "connection/connection_messages.hpp"
 #include "message/incoming_messages.hpp"
 #include "message/outgoing_messages.hpp"
-#include "ucx/message_handlers.hpp"
+#include "ucx/payload.hpp"
 #include "wire/brief_parcel.hpp"
 #include "wire/parcel.hpp"
 

@@ -13,7 +13,7 @@
 #include "message/cma_read.hpp"
 #include "message/expected_message.hpp"
 #include "message/landing_place.hpp"
-#include "ucx/tag_match.hpp"
+#include "ucx/receive_target.hpp"
 #include "wire/parcel.hpp"
 #include "worker/operation.hpp"
 

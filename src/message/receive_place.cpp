@@ -1,7 +1,7 @@
 #include "message/receive_place.hpp"
 
 #include "memory/buffer_pool_core.hpp"
-#include "ucx/buffer_pool.hpp"
+#include "ucx/buffer.hpp"
 #include "ucx/error.hpp"
 #include "worker/core_access.hpp"
 

@@ -8,7 +8,6 @@
 
 #include "base/result.hpp"
 #include "ucx/buffer.hpp"
-#include "ucx/message_parts.hpp"
 #include "ucx/receive_target.hpp"
 
 namespace ucx::detail {

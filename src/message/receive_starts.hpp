@@ -6,10 +6,8 @@
 #include <span>
 
 #include "ucx/endpoint.hpp"
-#include "ucx/io_options.hpp"
 #include "ucx/receive_target.hpp"
 #include "ucx/request.hpp"
-#include "ucx/tag_match.hpp"
 
 namespace ucx::detail {
 

@@ -19,7 +19,7 @@
 #include "message/byte_runs.hpp"
 #include "message/send_source.hpp"
 #include "ucx/buffer.hpp"
-#include "ucx/send_options.hpp"
+#include "ucx/payload.hpp"
 #include "wire/cma_offer.hpp"
 #include "wire/parcel.hpp"
 #include "worker/operation.hpp"

@@ -10,8 +10,8 @@
 
 #include "base/result.hpp"
 #include "store/address_file.hpp"
+#include "ucx/peer_address.hpp"
 #include "ucx/socket_address.hpp"
-#include "ucx/worker_address.hpp"
 
 namespace ucx::detail {
 

@@ -7,7 +7,7 @@
 
 #include "base/owned_descriptor.hpp"
 #include "base/result.hpp"
-#include "ucx/worker_address.hpp"
+#include "ucx/peer_address.hpp"
 
 namespace ucx::detail {
 

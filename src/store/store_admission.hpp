@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "ucx/store_options.hpp"
+#include "ucx/publication.hpp"
 
 namespace ucx::detail {
 

@@ -25,7 +25,7 @@
 #include "store/store_names.hpp"
 #include "store/store_writing.hpp"
 #include "ucx/entry.hpp"
-#include "ucx/store_options.hpp"
+#include "ucx/publication.hpp"
 
 namespace ucx::detail {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/name.hpp"
-#include "ucx/memory_kind.hpp"
+#include "ucx/memory_place.hpp"
 #include "wire/control_message.hpp"
 
 namespace ucx::detail {

@@ -11,7 +11,7 @@
 #include <system_error>
 #include <vector>
 
-#include "ucx/connection_terms.hpp"
+#include "ucx/connection_report.hpp"
 #include "ucx/context.hpp"
 #include "wire/process_identity.hpp"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "ucx/memory_kind.hpp"
+#include "ucx/memory_place.hpp"
 
 namespace ucx::detail {
 

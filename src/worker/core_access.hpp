@@ -8,7 +8,6 @@
 
 #include "base/result.hpp"
 #include "ucx/client.hpp"
-#include "ucx/connection_request.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/listener.hpp"

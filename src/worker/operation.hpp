@@ -16,7 +16,7 @@
 #include "cuda/stream_wait_value.hpp"
 #include "ucx/completion_handler.hpp"
 #include "ucx/error.hpp"
-#include "ucx/message_info.hpp"
+#include "ucx/request.hpp"
 
 namespace ucx::detail {
 

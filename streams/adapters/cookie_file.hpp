@@ -12,7 +12,7 @@
 #include <system_error>
 #include <utility>
 
-#include "ucx/filebuf.hpp"
+#include "ucx/fstream.hpp"
 
 namespace ucx::detail {
 

@@ -11,7 +11,7 @@
 #include "files/errno_of.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
-#include "ucx/filebuf.hpp"
+#include "ucx/fstream.hpp"
 #include "ucx/url.hpp"
 
 namespace ucx {

@@ -9,7 +9,7 @@
 #include <string>
 #include <system_error>
 
-#include "ucx/content_id.hpp"
+#include "ucx/content_digest.hpp"
 #include "ucx/request.hpp"
 
 namespace ucx::detail {

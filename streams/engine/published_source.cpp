@@ -9,8 +9,8 @@
 #include "engine/region_source.hpp"
 #include "engine/reopening_source.hpp"
 #include "ucx/access.hpp"
-#include "ucx/create_options.hpp"
 #include "ucx/error.hpp"
+#include "ucx/remote_file.hpp"
 #include "ucx/remote_region.hpp"
 
 namespace ucx::detail {

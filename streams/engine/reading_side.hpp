@@ -12,7 +12,7 @@
 #include "engine/source_end.hpp"
 #include "engine/stream_source.hpp"
 #include "engine/writing_side.hpp"
-#include "ucx/io_options.hpp"
+#include "ucx/request.hpp"
 
 namespace ucx::detail {
 

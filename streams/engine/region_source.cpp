@@ -1,6 +1,6 @@
 #include "engine/region_source.hpp"
 
-#include "ucx/transfer_method.hpp"
+#include "ucx/access.hpp"
 
 namespace ucx::detail {
 

@@ -12,9 +12,9 @@
 
 #include "engine/byte_source.hpp"
 #include "ucx/client.hpp"
-#include "ucx/content_id.hpp"
-#include "ucx/io_options.hpp"
+#include "ucx/content_digest.hpp"
 #include "ucx/remote_region.hpp"
+#include "ucx/request.hpp"
 
 namespace ucx::detail {
 

@@ -18,7 +18,6 @@
 #include "engine/stream_source.hpp"
 #include "engine/writing_side.hpp"
 #include "ucx/stream_options.hpp"
-#include "ucx/stream_statistics.hpp"
 
 namespace ucx::detail {
 

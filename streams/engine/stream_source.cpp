@@ -4,7 +4,7 @@
 
 #include "ucx/context.hpp"
 #include "ucx/error.hpp"
-#include "ucx/memory_copy.hpp"
+#include "ucx/memory_resources.hpp"
 
 namespace ucx::detail {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "ucx/error.hpp"
-#include "ucx/memory_copy.hpp"
+#include "ucx/memory_resources.hpp"
 
 namespace ucx::detail {
 

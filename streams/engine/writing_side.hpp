@@ -12,7 +12,7 @@
 #include "engine/stream_source.hpp"
 #include "engine/write_behind.hpp"
 #include "engine/write_loss.hpp"
-#include "ucx/io_options.hpp"
+#include "ucx/request.hpp"
 
 namespace ucx::detail {
 

@@ -1,4 +1,4 @@
-#include "ucx/filebuf.hpp"
+#include "ucx/fstream.hpp"
 
 #include <cerrno>
 #include <memory>

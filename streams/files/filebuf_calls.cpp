@@ -6,7 +6,7 @@
 #include <typeinfo>
 
 #include "files/filebuf_turn.hpp"
-#include "ucx/memory_copy.hpp"
+#include "ucx/memory_resources.hpp"
 
 namespace ucx {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "files/errno_of.hpp"
 #include "ucx/error.hpp"
-#include "ucx/filebuf.hpp"
+#include "ucx/fstream.hpp"
 
 namespace ucx {
 

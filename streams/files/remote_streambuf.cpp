@@ -1,4 +1,4 @@
-#include "ucx/remote_streambuf.hpp"
+#include "ucx/stream.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include "files/kept_for_parent.hpp"
 #include "ucx/access.hpp"
 #include "ucx/error.hpp"
-#include "ucx/memory_copy.hpp"
+#include "ucx/memory_resources.hpp"
 
 namespace ucx {
 namespace {

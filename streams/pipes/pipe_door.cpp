@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "pipes/pipe_introduction.hpp"
-#include "ucx/connection_request.hpp"
 #include "ucx/error.hpp"
+#include "ucx/listener.hpp"
 #include "ucx/message.hpp"
 
 namespace ucx::detail {

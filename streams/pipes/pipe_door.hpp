@@ -10,7 +10,7 @@
 
 #include "ucx/endpoint.hpp"
 #include "ucx/listener.hpp"
-#include "ucx/pipe_options.hpp"
+#include "ucx/pipe_stream.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/worker.hpp"
 

@@ -14,7 +14,7 @@
 #include "pipes/pipe_input.hpp"
 #include "pipes/pipe_output.hpp"
 #include "pipes/pipe_path.hpp"
-#include "ucx/io_options.hpp"
+#include "ucx/request.hpp"
 
 namespace ucx::detail {
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "ucx/tag_match.hpp"
+#include "ucx/receive_target.hpp"
 
 namespace ucx::detail {
 

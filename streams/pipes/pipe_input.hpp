@@ -14,7 +14,7 @@
 #include "pipes/pipe_frame.hpp"
 #include "pipes/pipe_path.hpp"
 #include "pipes/pipe_places.hpp"
-#include "ucx/pipe_options.hpp"
+#include "ucx/pipe_stream.hpp"
 
 namespace ucx::detail {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "pipes/pipe_frame.hpp"
-#include "ucx/pipe_options.hpp"
+#include "ucx/pipe_stream.hpp"
 #include "ucx/url.hpp"
 
 namespace ucx::detail {

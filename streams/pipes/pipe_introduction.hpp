@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "ucx/worker_address.hpp"
+#include "ucx/peer_address.hpp"
 
 namespace ucx::detail {
 

@@ -3,7 +3,7 @@
 
 #include "pipes/pipe_introduction.hpp"
 #include "pipes/pipe_path.hpp"
-#include "ucx/pipe_options.hpp"
+#include "ucx/pipe_stream.hpp"
 #include "ucx/url.hpp"
 
 namespace ucx::detail {

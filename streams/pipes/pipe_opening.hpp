@@ -8,7 +8,7 @@
 #include "pipes/pipe_engine.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
-#include "ucx/pipe_options.hpp"
+#include "ucx/pipe_stream.hpp"
 #include "ucx/url.hpp"
 #include "ucx/worker.hpp"
 

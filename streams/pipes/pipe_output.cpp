@@ -6,7 +6,7 @@
 #include "pipes/pipe_frame.hpp"
 #include "pipes/pipe_input.hpp"
 #include "ucx/error.hpp"
-#include "ucx/memory_copy.hpp"
+#include "ucx/memory_resources.hpp"
 
 namespace ucx::detail {
 namespace {

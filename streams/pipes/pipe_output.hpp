@@ -12,7 +12,7 @@
 #include "pipes/pipe_path.hpp"
 #include "pipes/pipe_reader.hpp"
 #include "pipes/pipe_slots.hpp"
-#include "ucx/pipe_options.hpp"
+#include "ucx/pipe_stream.hpp"
 
 namespace ucx::detail {
 

@@ -15,8 +15,8 @@
 #include "ucx/client.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
+#include "ucx/payload.hpp"
 #include "ucx/request.hpp"
-#include "ucx/send_options.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx::detail {

@@ -7,7 +7,6 @@
 
 #include "ucx/access.hpp"
 #include "ucx/remote_descriptor.hpp"
-#include "ucx/transfer_method.hpp"
 
 namespace ucx::detail {
 namespace {

@@ -1,4 +1,4 @@
-#include "ucx/pipe_streambuf.hpp"
+#include "ucx/pipe_stream.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -10,7 +10,7 @@
 #include "pipes/pipe_engine.hpp"
 #include "pipes/pipe_opening.hpp"
 #include "ucx/error.hpp"
-#include "ucx/memory_copy.hpp"
+#include "ucx/memory_resources.hpp"
 
 namespace ucx {
 namespace {

@@ -17,10 +17,10 @@
 #include "support/transports/connection_conformance.hpp"
 #include "support/transports/event_loop.hpp"
 #include "support/transports/foreign_ucx.hpp"
+#include "ucx/access.hpp"
 #include "ucx/error.hpp"
 #include "ucx/message.hpp"
 #include "ucx/remote_region.hpp"
-#include "ucx/transfer_method.hpp"
 
 namespace ucx::test {
 namespace {

@@ -17,7 +17,6 @@
 
 #include "support/bytes/pattern.hpp"
 #include "ucx/buffer.hpp"
-#include "ucx/buffer_pool.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/worker.hpp"

@@ -26,10 +26,10 @@
 #include "support/bytes/pattern.hpp"
 #include "support/transports/connection_conformance.hpp"
 #include "support/transports/ipv6.hpp"
+#include "ucx/access.hpp"
 #include "ucx/connection_manager.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
-#include "ucx/transfer_method.hpp"
 #include "ucx/version.hpp"
 
 namespace ucx::test {

@@ -19,9 +19,9 @@
 
 #include "support/bytes/pattern.hpp"
 #include "support/transports/connection_conformance.hpp"
+#include "ucx/context.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
-#include "ucx/log.hpp"
 
 namespace ucx::test {
 namespace {

@@ -19,9 +19,8 @@
 #include "support/basics/effort.hpp"
 #include "support/bytes/pattern.hpp"
 #include "ucx/buffer.hpp"
-#include "ucx/buffer_pool.hpp"
 #include "ucx/error.hpp"
-#include "ucx/message_parts.hpp"
+#include "ucx/receive_target.hpp"
 
 namespace ucx::test {
 namespace {

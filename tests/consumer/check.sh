@@ -81,6 +81,20 @@ if check_old_names -DUCXIO_OLD_NAMES=0 2>/dev/null; then
   exit 1
 fi
 
+echo "== each old path is in that program, and goes by UCXIO_OLD_NAMES=0"
+for header in "$here"/../../include/compatibility/ucx/*.hpp; do
+  path=ucx/${header##*/}
+  grep -qF "#include <$path>" "$here/old_names.cpp" || { echo "old_names.cpp does not include <$path>"; exit 1; }
+  [ -e "$work/installed/include/$path" ] || { echo "<$path> is not installed"; exit 1; }
+  grep -q '#error' "$header" || continue # it has old names alone
+  # shellcheck disable=SC2046 # several words are meant
+  if echo "#include <$path>" | "$compiler" -std=c++20 -fsyntax-only $(pkg-config --cflags ucxio) -DUCXIO_OLD_NAMES=0 \
+    -x c++ - 2>/dev/null; then
+    echo "<$path> is there without being wanted"
+    exit 1
+  fi
+done
+
 static=
 [ -e "$libraries/libucxio-core.so" ] || static=--static
 # shellcheck disable=SC2046 # several words are meant

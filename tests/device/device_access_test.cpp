@@ -17,9 +17,8 @@
 #include "support/fake_cuda/kind_memory.hpp"
 #include "support/transports/connected_pair.hpp"
 #include "ucx/error.hpp"
-#include "ucx/memory_copy.hpp"
 #include "ucx/memory_region.hpp"
-#include "ucx/notification.hpp"
+#include "ucx/memory_resources.hpp"
 #include "ucx/remote_region.hpp"
 
 namespace ucx::test {

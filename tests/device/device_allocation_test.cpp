@@ -15,7 +15,6 @@
 #include "ucx/buffer.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_place.hpp"
-#include "ucx/memory_pool.hpp"
 #include "ucx/memory_resources.hpp"
 
 namespace ucx::test {

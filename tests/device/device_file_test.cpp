@@ -19,8 +19,8 @@
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/many_files.hpp"
+#include "ucx/publication.hpp"
 #include "ucx/server.hpp"
-#include "ucx/store_options.hpp"
 
 namespace ucx::test {
 namespace {

@@ -18,10 +18,9 @@
 #include "support/fake_cuda/kind_memory.hpp"
 #include "support/transports/message_pair.hpp"
 #include "ucx/buffer.hpp"
-#include "ucx/buffer_pool.hpp"
 #include "ucx/error.hpp"
-#include "ucx/message_handlers.hpp"
-#include "ucx/message_parts.hpp"
+#include "ucx/payload.hpp"
+#include "ucx/receive_target.hpp"
 
 namespace ucx::test {
 namespace {

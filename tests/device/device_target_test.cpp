@@ -17,8 +17,8 @@
 #include "support/simulated/simulated_pair.hpp"
 #include "support/transports/connected_pair.hpp"
 #include "ucx/error.hpp"
-#include "ucx/memory_copy.hpp"
 #include "ucx/memory_region.hpp"
+#include "ucx/memory_resources.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/stream.hpp"
 

@@ -1,5 +1,5 @@
-#include "ucx/memory_pool.hpp"
 #include "support/bytes/byte_sizes.hpp"
+#include "ucx/memory_resources.hpp"
 
 #include <gtest/gtest.h>
 #include <malloc.h>

@@ -12,7 +12,6 @@
 #include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/cuda_program.hpp"
 #include "ucx/error.hpp"
-#include "ucx/memory_pool.hpp"
 
 namespace ucx::test {
 namespace {

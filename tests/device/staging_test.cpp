@@ -15,12 +15,12 @@
 #include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/cuda_program.hpp"
 #include "support/transports/connected_pair.hpp"
+#include "ucx/access.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/server.hpp"
-#include "ucx/transfer_method.hpp"
 
 namespace ucx::test {
 namespace {

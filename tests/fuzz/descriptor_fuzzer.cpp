@@ -5,8 +5,8 @@
 #include <system_error>
 #include <vector>
 
+#include "ucx/peer_address.hpp"
 #include "ucx/remote_descriptor.hpp"
-#include "ucx/worker_address.hpp"
 #include "wire/wire.hpp"
 
 namespace {

@@ -9,9 +9,8 @@
 
 #include "support/bytes/pattern.hpp"
 #include "ucx/buffer.hpp"
-#include "ucx/memory_copy.hpp"
-#include "ucx/memory_kind.hpp"
-#include "ucx/memory_pool.hpp"
+#include "ucx/memory_place.hpp"
+#include "ucx/memory_resources.hpp"
 
 namespace ucx::test {
 

@@ -19,8 +19,8 @@
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/fstream.hpp"
+#include "ucx/peer_address.hpp"
 #include "ucx/worker.hpp"
-#include "ucx/worker_address.hpp"
 
 namespace ucx::test {
 namespace {

@@ -11,11 +11,11 @@
 #include "support/bytes/hex.hpp"
 #include "support/bytes/pattern.hpp"
 #include "support/process/test_peer.hpp"
+#include "ucx/access.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/remote_region.hpp"
-#include "ucx/transfer_method.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx::test {

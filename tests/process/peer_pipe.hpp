@@ -19,8 +19,7 @@
 #include "support/bytes/pattern.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
-#include "ucx/pipe_options.hpp"
-#include "ucx/pipe_streambuf.hpp"
+#include "ucx/pipe_stream.hpp"
 #include "ucx/url.hpp"
 #include "ucx/worker.hpp"
 

@@ -16,9 +16,9 @@
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
+#include "ucx/peer_address.hpp"
 #include "ucx/pipe_stream.hpp"
 #include "ucx/worker.hpp"
-#include "ucx/worker_address.hpp"
 
 namespace ucx::test {
 namespace {

@@ -19,9 +19,9 @@
 #include "support/transports/connected_pair.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
+#include "ucx/peer_address.hpp"
 #include "ucx/request.hpp"
 #include "ucx/worker.hpp"
-#include "ucx/worker_address.hpp"
 
 namespace ucx::test {
 namespace {

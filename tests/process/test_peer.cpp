@@ -37,6 +37,7 @@
 #include "support/process/own_namespace.hpp"
 #include "support/process/process_memory.hpp"
 #include "support/transports/echo_service.hpp"
+#include "ucx/access.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"
@@ -45,13 +46,11 @@
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/listener.hpp"
-#include "ucx/memory_copy.hpp"
-#include "ucx/memory_pool.hpp"
 #include "ucx/memory_region.hpp"
+#include "ucx/memory_resources.hpp"
 #include "ucx/message.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/server.hpp"
-#include "ucx/transfer_method.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx::test {

@@ -4,7 +4,7 @@
 #include <stop_token>
 
 #include "process/client_settings.hpp"
-#include "ucx/pipe_streambuf.hpp"
+#include "ucx/pipe_stream.hpp"
 #include "ucx/url.hpp"
 
 namespace ucx::tool {

@@ -8,7 +8,7 @@
 
 #include "agent/agent_message.hpp"
 #include "process/client_settings.hpp"
-#include "ucx/pipe_streambuf.hpp"
+#include "ucx/pipe_stream.hpp"
 #include "ucx/url.hpp"
 
 namespace ucx::tool {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "output/exit_code.hpp"
-#include "ucx/pipe_streambuf.hpp"
+#include "ucx/pipe_stream.hpp"
 
 namespace ucx::tool {
 

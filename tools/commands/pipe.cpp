@@ -24,7 +24,7 @@
 #include "process/interruption.hpp"
 #include "ucx/error.hpp"
 #include "ucx/pipe_broker.hpp"
-#include "ucx/pipe_streambuf.hpp"
+#include "ucx/pipe_stream.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::tool {

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "copying/fetch_rules.hpp"
-#include "ucx/pipe_streambuf.hpp"
+#include "ucx/pipe_stream.hpp"
 #include "ucx/url.hpp"
 
 namespace ucx::tool {

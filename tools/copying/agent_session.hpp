@@ -8,7 +8,7 @@
 #include "copying/agent_copy.hpp"
 #include "copying/fetch_rules.hpp"
 #include "copying/hosted_ends.hpp"
-#include "ucx/pipe_streambuf.hpp"
+#include "ucx/pipe_stream.hpp"
 #include "ucx/url.hpp"
 
 namespace ucx::tool {

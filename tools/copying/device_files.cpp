@@ -12,7 +12,7 @@
 #include "copying/local_file.hpp"
 #include "output/exit_code.hpp"
 #include "ucx/error.hpp"
-#include "ucx/memory_copy.hpp"
+#include "ucx/memory_resources.hpp"
 
 namespace ucx::tool {
 namespace {

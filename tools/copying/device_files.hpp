@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "ucx/memory_pool.hpp"
+#include "ucx/memory_resources.hpp"
 
 namespace ucx::tool {
 

@@ -8,9 +8,9 @@
 #include <system_error>
 
 #include "ucx/error.hpp"
-#include "ucx/export.hpp"
 #include "ucx/file_descriptor.hpp"
 #include "ucx/url.hpp"
+#include "ucx/version.hpp"
 
 namespace ucx {
 

@@ -9,7 +9,6 @@
 #include <span>
 
 #include "ucx/access.hpp"
-#include "ucx/atomic_access.hpp"
 
 namespace ucx::detail {
 

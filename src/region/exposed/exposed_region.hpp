@@ -13,7 +13,6 @@
 #include "base/clock.hpp"
 #include "base/handle_place.hpp"
 #include "ucx/access.hpp"
-#include "ucx/memory_kind.hpp"
 #include "ucx/memory_place.hpp"
 #include "ucx/remote_descriptor.hpp"
 #include "worker/counted_region.hpp"

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/intrusive_list.hpp"
-#include "ucx/notification.hpp"
+#include "ucx/memory_region.hpp"
 
 namespace ucx::detail {
 

@@ -6,7 +6,7 @@
 
 #include "base/result.hpp"
 #include "region/paths/transfer_path.hpp"
-#include "ucx/transfer_method.hpp"
+#include "ucx/access.hpp"
 
 namespace ucx::detail {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <system_error>
 
-#include "ucx/io_options.hpp"
 #include "ucx/remote_descriptor.hpp"
+#include "ucx/request.hpp"
 
 namespace ucx::detail {
 

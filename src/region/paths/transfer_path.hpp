@@ -12,8 +12,7 @@
 #include "region/paths/direct_move.hpp"
 #include "region/paths/peer_region.hpp"
 #include "ucx/access.hpp"
-#include "ucx/io_options.hpp"
-#include "ucx/transfer_method.hpp"
+#include "ucx/request.hpp"
 
 namespace ucx::detail {
 

@@ -11,7 +11,7 @@
 
 #include "base/clock.hpp"
 #include "region/remote/region_question.hpp"
-#include "ucx/region_piece.hpp"
+#include "ucx/remote_region.hpp"
 
 namespace ucx::detail {
 

@@ -9,7 +9,7 @@
 
 #include "base/pool.hpp"
 #include "region/paths/transfer_path.hpp"
-#include "ucx/atomic_access.hpp"
+#include "ucx/access.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {

@@ -5,8 +5,8 @@
 #include <span>
 #include <system_error>
 
-#include "ucx/io_options.hpp"
-#include "ucx/region_piece.hpp"
+#include "ucx/remote_region.hpp"
+#include "ucx/request.hpp"
 #include "worker/operation.hpp"
 
 namespace ucx::detail {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <system_error>
 
-#include "ucx/content_id.hpp"
+#include "ucx/content_digest.hpp"
 
 namespace ucx::detail {
 

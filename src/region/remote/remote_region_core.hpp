@@ -20,11 +20,9 @@
 #include "region/remote/remote_extent.hpp"
 #include "region/remote/write_window.hpp"
 #include "ucx/access.hpp"
-#include "ucx/atomic_access.hpp"
-#include "ucx/io_options.hpp"
 #include "ucx/remote_descriptor.hpp"
 #include "ucx/remote_region.hpp"
-#include "ucx/transfer_method.hpp"
+#include "ucx/request.hpp"
 
 namespace ucx::detail {
 

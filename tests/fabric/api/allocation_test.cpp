@@ -22,7 +22,7 @@
 #include "support/transports/connected_pair.hpp"
 #include "support/transports/message_pair.hpp"
 #include "ucx/client.hpp"
-#include "ucx/remote_streambuf.hpp"
+#include "ucx/stream.hpp"
 
 namespace {
 

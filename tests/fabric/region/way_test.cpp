@@ -22,9 +22,9 @@
 #include "support/process/process_reading.hpp"
 #include "support/streams/stream_script.hpp"
 #include "support/transports/connected_pair.hpp"
+#include "ucx/access.hpp"
 #include "ucx/error.hpp"
 #include "ucx/stream.hpp"
-#include "ucx/transfer_method.hpp"
 
 namespace ucx::test {
 namespace {

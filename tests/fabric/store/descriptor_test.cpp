@@ -31,9 +31,9 @@
 
 #include "support/files/temporary_directory.hpp"
 #include "ucx/client.hpp"
-#include "ucx/copy_to_memfd.hpp"
 #include "ucx/error.hpp"
 #include "ucx/experimental/read_fd_feed.hpp"
+#include "ucx/file_descriptor.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::test {

@@ -6,9 +6,9 @@
 #include <system_error>
 #include <vector>
 
+#include "compatibility/ucx/filesystem.hpp"
 #include "support/files/store_directories.hpp"
 #include "ucx/error.hpp"
-#include "ucx/filesystem.hpp"
 #include "ucx/server.hpp"
 #include "ucx/url.hpp"
 

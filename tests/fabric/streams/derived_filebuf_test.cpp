@@ -20,7 +20,7 @@
 
 #include "support/files/temporary_directory.hpp"
 #include "ucx/client.hpp"
-#include "ucx/filebuf.hpp"
+#include "ucx/fstream.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::test {

@@ -21,7 +21,6 @@
 #include "support/files/temporary_directory.hpp"
 #include "support/streams/stream_script.hpp"
 #include "ucx/client.hpp"
-#include "ucx/filebuf.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/server.hpp"
 

@@ -12,7 +12,7 @@
 #include "support/streams/pipe_place.hpp"
 #include "support/transports/message_pair.hpp"
 #include "ucx/error.hpp"
-#include "ucx/pipe_streambuf.hpp"
+#include "ucx/pipe_stream.hpp"
 
 namespace ucx::test {
 namespace {

@@ -22,12 +22,12 @@
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/message.hpp"
+#include "ucx/peer_address.hpp"
 #include "ucx/pipe_broker.hpp"
 #include "ucx/pipe_stream.hpp"
 #include "ucx/server.hpp"
 #include "ucx/url.hpp"
 #include "ucx/worker.hpp"
-#include "ucx/worker_address.hpp"
 
 namespace ucx::test {
 namespace {

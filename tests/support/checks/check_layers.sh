@@ -42,9 +42,10 @@ is_ucx() { [[ $1 =~ ^\<uc[pstm]/ ]]; }
 is_of_tools() { [[ $1 =~ ^\<(CLI|fmt|nlohmann)/ ]]; }
 
 while read -r file line what; do
-  if is_of_streams "${file#include/}"; then by_streams=1; else by_streams=0; fi
+  below=${file#include/}
+  if is_of_streams "${below#compatibility/}"; then by_streams=1; else by_streams=0; fi
   case "$file $what" in
-    include/ucx/boost_device.hpp\ \<boost/* | include/ucx/boost_stream.hpp\ \<boost/* | include/ucx/boost_mapped.hpp\ \<boost/*) continue ;;
+    include/ucx/boost_device.hpp\ \<boost/* | include/ucx/boost_stream.hpp\ \<boost/* | include/compatibility/ucx/boost_mapped.hpp\ \<boost/*) continue ;;
     # The type of the operating system's addresses can not be declared without it.
     include/ucx/socket_address.hpp\ \<sys/socket.h\>) continue ;;
   esac
@@ -102,6 +103,13 @@ while read -r file line what; do
     check_folder "$file" "$line" "$what"
   fi
 done < <(includes streams tools)
+
+# Users may include an old path for one version more.
+while read -r file line what; do
+  if [[ $what =~ ^[\<\"](ucx/[a-z_]+\.hpp)[\>\"]$ ]] && [ -e "include/compatibility/${BASH_REMATCH[1]}" ]; then
+    complain "$file" "$line" "$what" "the path is old: see include/compatibility/${BASH_REMATCH[1]}"
+  fi
+done < <(includes include/ucx src streams tools examples benchmarks)
 
 while read -r file line what; do
   beside=${what//\"/}

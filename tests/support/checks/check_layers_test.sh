@@ -7,10 +7,11 @@ trap 'rm -rf "$tree"' EXIT
 
 fresh_tree() {
   rm -rf "${tree:?}"/*
-  mkdir -p "$tree"/{include/ucx/experimental,src/{base,ucp,worker,server,client,api},streams/{engine,files},tools/{output,commands},examples}
+  mkdir -p "$tree"/{include/ucx/experimental,include/compatibility/ucx,src/{base,ucp,worker,server,client,api},streams/{engine,files},tools/{output,commands},examples}
   echo 'ucx/stream.hpp' >"$tree/streams/CMakeLists.txt"
   printf '#include <span>\n#include "ucx/experimental/feed.hpp"\n#include "ucx/old_names/region.ipp"\n' >"$tree/include/ucx/region.hpp"
   printf '#include "ucx/error.hpp"\n' >"$tree/include/ucx/experimental/feed.hpp"
+  printf '#include "ucx/region.hpp"\n' >"$tree/include/compatibility/ucx/old.hpp"
   printf '#include "ucx/region.hpp"\n' >"$tree/include/ucx/stream.hpp"
   printf '#include "worker/core.hpp"\n#include <unistd.h>\n' >"$tree/src/api/region.cpp"
   printf '#include <ucp/api/ucp.h>\n// ucp_init() is called elsewhere.\n#include "base/list.hpp"\n' >"$tree/src/worker/core.hpp"
@@ -39,6 +40,10 @@ catches include/ucx/region.hpp '#include <sys/socket.h>'
 catches include/ucx/region.hpp '#include "worker/core.hpp"'
 catches include/ucx/region.hpp '#include "ucx/stream.hpp"'
 catches include/ucx/experimental/feed.hpp '#include "ucx/stream.hpp"'
+catches include/compatibility/ucx/old.hpp '#include "ucx/stream.hpp"'
+catches include/ucx/region.hpp '#include "ucx/old.hpp"'
+catches src/worker/core.hpp '#include "ucx/old.hpp"'
+catches examples/read.cpp '#include <ucx/old.hpp>'
 catches src/worker/core.hpp '#include "ucx/stream.hpp"'
 catches src/base/list.hpp '#include "worker/core.hpp"'
 catches src/base/list.hpp '#include <ucp/api/ucp.h>'

@@ -11,7 +11,7 @@
 
 #include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/cuda_program.hpp"
-#include "ucx/memory_kind.hpp"
+#include "ucx/memory_place.hpp"
 
 namespace ucx::test {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "support/simulated/raw_peer.hpp"
-#include "ucx/worker_address.hpp"
+#include "ucx/peer_address.hpp"
 #include "wire/frame.hpp"
 #include "wire/parcel.hpp"
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "support/transports/foreign_ucx.hpp"
+#include "ucx/access.hpp"
 #include "ucx/error.hpp"
-#include "ucx/transfer_method.hpp"
 
 namespace ucx::test {
 namespace {

@@ -10,9 +10,9 @@
 #include "ucx/buffer.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/message.hpp"
+#include "ucx/receive_target.hpp"
 #include "ucx/request.hpp"
 #include "ucx/scheduled_call.hpp"
-#include "ucx/tag_match.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx::test {

@@ -21,7 +21,7 @@
 #include "support/process/process_memory.hpp"
 #include "support/tool/copy_place.hpp"
 #include "support/tool/tool.hpp"
-#include "ucx/pipe_options.hpp"
+#include "ucx/pipe_stream.hpp"
 
 namespace ucx::test {
 namespace {

@@ -17,11 +17,10 @@
 
 #include "support/simulated/simulated_messages.hpp"
 #include "ucx/buffer.hpp"
-#include "ucx/buffer_pool.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/memory_region.hpp"
-#include "ucx/message_parts.hpp"
+#include "ucx/receive_target.hpp"
 #include "ucx/remote_region.hpp"
 
 namespace ucx::test {

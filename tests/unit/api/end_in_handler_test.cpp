@@ -16,7 +16,6 @@
 #include "support/simulated/simulated_address.hpp"
 #include "support/simulated/simulated_messages.hpp"
 #include "ucx/buffer.hpp"
-#include "ucx/buffer_pool.hpp"
 #include "ucx/connection_manager.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"

@@ -22,11 +22,11 @@
 #include "support/simulated/served_region.hpp"
 #include "support/simulated/simulated_address.hpp"
 #include "support/simulated/simulated_messages.hpp"
-#include "ucx/buffer_pool.hpp"
+#include "ucx/buffer.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
-#include "ucx/message_parts.hpp"
-#include "ucx/notification.hpp"
+#include "ucx/memory_region.hpp"
+#include "ucx/receive_target.hpp"
 #include "ucx/remote_atomic.hpp"
 
 namespace ucx::test {

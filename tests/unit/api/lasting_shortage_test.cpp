@@ -42,7 +42,7 @@
 #include "ucx/memory_region.hpp"
 #include "ucx/publication.hpp"
 #include "ucx/remote_region.hpp"
-#include "ucx/remote_streambuf.hpp"
+#include "ucx/stream.hpp"
 #include "ucx/url.hpp"
 #include "wire/control_message.hpp"
 #include "worker/core_access.hpp"

@@ -17,7 +17,6 @@
 #include "support/simulated/simulated_address.hpp"
 #include "support/simulated/simulated_messages.hpp"
 #include "ucx/buffer.hpp"
-#include "ucx/buffer_pool.hpp"
 #include "ucx/listener.hpp"
 
 namespace ucx::test {

@@ -1,5 +1,5 @@
 #include "support/basics/mentions.hpp"
-#include "ucx/log.hpp"
+#include "ucx/context.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

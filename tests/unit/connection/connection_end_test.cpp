@@ -13,7 +13,7 @@
 #include "support/simulated/simulated_address.hpp"
 #include "support/simulated/simulated_messages.hpp"
 #include "ucx/listener.hpp"
-#include "ucx/message_handlers.hpp"
+#include "ucx/payload.hpp"
 
 namespace ucx::test {
 namespace {

@@ -12,7 +12,6 @@
 #include "support/handlers/lock_probe.hpp"
 #include "support/simulated/simulated_address.hpp"
 #include "support/simulated/simulated_pair.hpp"
-#include "ucx/connection_request.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"

@@ -15,8 +15,8 @@
 #include "os/open_descriptors.hpp"
 #include "os/tcp_socket.hpp"
 #include "ucx/context.hpp"
+#include "ucx/peer_address.hpp"
 #include "ucx/worker.hpp"
-#include "ucx/worker_address.hpp"
 
 namespace ucx::detail {
 namespace {

@@ -18,7 +18,6 @@
 #include "support/handlers/lock_probe.hpp"
 #include "support/simulated/simulated_messages.hpp"
 #include "ucx/buffer.hpp"
-#include "ucx/buffer_pool.hpp"
 
 namespace ucx::test {
 namespace {

@@ -16,7 +16,7 @@
 #include "support/simulated/simulated_pair.hpp"
 #include "ucp/shared_memory.hpp"
 #include "ucx/error.hpp"
-#include "ucx/huge_pages.hpp"
+#include "ucx/memory_place.hpp"
 #include "ucx/memory_region.hpp"
 
 namespace ucx::test {

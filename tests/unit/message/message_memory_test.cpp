@@ -24,7 +24,7 @@
 #include "ucx/buffer.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
-#include "ucx/pipe_streambuf.hpp"
+#include "ucx/pipe_stream.hpp"
 #include "ucx/remote_region.hpp"
 
 namespace ucx::test {

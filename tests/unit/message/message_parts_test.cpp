@@ -1,4 +1,4 @@
-#include "ucx/message_parts.hpp"
+#include "ucx/receive_target.hpp"
 
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@
 
 #include "support/replaced/shortage.hpp"
 #include "support/simulated/simulated_messages.hpp"
-#include "ucx/buffer_pool.hpp"
+#include "ucx/buffer.hpp"
 #include "worker/core_access.hpp"
 #include "worker/worker_core.hpp"
 

@@ -17,7 +17,7 @@
 #include "message/send_source.hpp"
 #include "support/simulated/simulated_messages.hpp"
 #include "ucx/buffer.hpp"
-#include "ucx/message_parts.hpp"
+#include "ucx/receive_target.hpp"
 #include "wire/parts_table.hpp"
 
 namespace ucx::test {

@@ -14,13 +14,10 @@
 
 #include "support/simulated/simulated_messages.hpp"
 #include "ucx/buffer.hpp"
-#include "ucx/buffer_pool.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_resources.hpp"
 #include "ucx/message.hpp"
-#include "ucx/message_parts.hpp"
-#include "ucx/tag_match.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx::test {

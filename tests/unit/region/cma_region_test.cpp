@@ -18,12 +18,12 @@
 #include "support/bytes/pattern.hpp"
 #include "support/process/process_reading.hpp"
 #include "support/simulated/simulated_pair.hpp"
+#include "ucx/access.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/stream.hpp"
-#include "ucx/transfer_method.hpp"
 
 namespace ucx::test {
 namespace {

@@ -17,9 +17,9 @@
 #include "support/bytes/pattern.hpp"
 #include "support/simulated/served_region.hpp"
 #include "support/simulated/simulated_pair.hpp"
+#include "ucx/access.hpp"
 #include "ucx/error.hpp"
 #include "ucx/remote_region.hpp"
-#include "ucx/transfer_method.hpp"
 
 namespace ucx::test {
 namespace {

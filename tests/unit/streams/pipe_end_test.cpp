@@ -16,7 +16,7 @@
 #include "pipes/pipe_input.hpp"
 #include "support/simulated/simulated_messages.hpp"
 #include "ucx/error.hpp"
-#include "ucx/pipe_streambuf.hpp"
+#include "ucx/pipe_stream.hpp"
 
 namespace ucx::test {
 namespace {

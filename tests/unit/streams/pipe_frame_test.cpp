@@ -11,7 +11,7 @@
 #include "message/matches.hpp"
 #include "pipes/pipe_frame.hpp"
 #include "pipes/pipe_introduction.hpp"
-#include "ucx/pipe_options.hpp"
+#include "ucx/pipe_stream.hpp"
 
 namespace ucx::detail {
 namespace {

@@ -9,7 +9,7 @@
 #include "support/streams/stream_script.hpp"
 #include "support/streams/streambuf_calls.hpp"
 #include "ucx/error.hpp"
-#include "ucx/remote_streambuf.hpp"
+#include "ucx/stream.hpp"
 
 namespace ucx::test {
 namespace {

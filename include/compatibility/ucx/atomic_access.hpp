@@ -1,0 +1,9 @@
+// For one version: <ucx/access.hpp> has taken this in.
+#pragma once
+
+#include "ucx/access.hpp"
+#include "ucx/version.hpp"
+
+#if !UCXIO_OLD_NAMES
+#error "<ucx/atomic_access.hpp> has become <ucx/access.hpp>"
+#endif

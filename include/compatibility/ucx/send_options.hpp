@@ -1,0 +1,9 @@
+// For one version: <ucx/payload.hpp> has taken this in.
+#pragma once
+
+#include "ucx/payload.hpp"
+#include "ucx/version.hpp"
+
+#if !UCXIO_OLD_NAMES
+#error "<ucx/send_options.hpp> has become <ucx/payload.hpp>"
+#endif

@@ -1,4 +1,0 @@
-// For one version: the header that this one was before.
-#pragma once
-
-#include "ucx/transfer_method.hpp"
