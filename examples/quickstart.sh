@@ -44,7 +44,7 @@ mkdir -p "$build"
 log=$build/quickstart.log
 
 cmake/setup.sh build
-[ -x "$build/bin/three_lines" ] || echo "Building, which takes some minutes the first time"
+[ -x "$build/bin/three_lines" ] || echo "Building, which takes some minutes the first time ($log tells how far it is)"
 quietly cmake --preset release -B "$build" -DUCXIO_PRECOMPILE=ON -DUCXIO_UNITY=ON -DUCXIO_BUILD_TOOLS=ON \
   -DUCXIO_BUILD_EXAMPLES=ON -DUCXIO_BUILD_TESTS=OFF -DUCXIO_BUILD_BENCHMARKS=OFF \
   -DUCXIO_BUILD_DOCS=OFF
