@@ -36,15 +36,7 @@ enum class slow_reader_policy {
 };
 
 template <>
-inline std::string_view detail::enum_name(slow_reader_policy value) noexcept {
-  switch (value) {
-    case slow_reader_policy::wait:
-      return "wait";
-    case slow_reader_policy::drop:
-      return "drop";
-  }
-  return "unknown";
-}
+UCXIO_EXPORT std::string_view detail::enum_name(slow_reader_policy value) noexcept;
 
 /// How a pipe is opened. `docs/reference/pipes.md` is its contract.
 struct pipe_options {

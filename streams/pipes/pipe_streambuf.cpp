@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -13,6 +14,18 @@
 #include "ucx/memory_resources.hpp"
 
 namespace ucx {
+
+template <>
+std::string_view detail::enum_name(slow_reader_policy value) noexcept {
+  switch (value) {
+    case slow_reader_policy::wait:
+      return "wait";
+    case slow_reader_policy::drop:
+      return "drop";
+  }
+  return "unknown";
+}
+
 namespace {
 
 using detail::pipe_input;
