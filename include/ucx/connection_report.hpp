@@ -74,7 +74,7 @@ struct connection_report {
     [[deprecated("native_rma")]] bool rma_is_real;
 #endif
   };
-  std::string why_not_rma = {};  ///< Why it is not real, in words; empty where it is.
+  std::string why_not_rma = {};  ///< Why `native_rma` is not set; empty where it is.
   bool watched = false;          ///< The end of the peer's process is noticed at once.
 };
 

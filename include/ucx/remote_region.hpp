@@ -14,6 +14,7 @@
 #include "ucx/content_digest.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
+#include "ucx/old_option.hpp"
 #include "ucx/remote_descriptor.hpp"
 #include "ucx/request.hpp"
 #include "ucx/version.hpp"
@@ -56,7 +57,7 @@ class UCXIO_EXPORT remote_region {
  public:
   /// Makes the peer's region reachable over `connection`. Sends nothing. Errors that only the owner
   /// can know (stale_region, revoked, no_such_region) show with the first access.
-  /// Errors: not_supported (the way is not real on these transports), feature_disabled (the context
+  /// Errors: not_supported (these transports have no such method), feature_disabled (the context
   /// lacks what the way needs), bad_descriptor (UCX refuses the key, and only RMA was asked for),
   /// bad_configuration (`UCXIO_TRANSFER_METHOD`), closed, the connection's.
   remote_region(const endpoint& connection, const remote_descriptor& descriptor,
@@ -209,7 +210,6 @@ class UCXIO_EXPORT remote_region {
 
 #if UCXIO_OLD_NAMES
 #include "ucx/old_names/remote_region.ipp"
-#include "ucx/old_option.hpp"
 #endif
 
  private:

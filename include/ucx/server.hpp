@@ -20,6 +20,7 @@
 #include "ucx/entry.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_place.hpp"
+#include "ucx/old_option.hpp"
 #include "ucx/peer_address.hpp"
 #include "ucx/publication.hpp"
 #include "ucx/socket_address.hpp"
@@ -193,7 +194,6 @@ class UCXIO_EXPORT server {
 
 #if UCXIO_OLD_NAMES
 #include "ucx/old_names/server.ipp"
-#include "ucx/old_option.hpp"
 #endif
 
  private:

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <cstdlib>
+#include <string>
 
 namespace ucx::tool {
 
@@ -24,9 +25,12 @@ std::string reason_of_way(const entry& described, const remote_region& region,
       break;
   }
   if (described.type == entry_type::file) return "a file: the server reads it when it is asked";
-  const char* forced = std::getenv("UCXIO_TRANSFER_METHOD");
-  if (forced != nullptr && forced == ucx::to_string(transfer_method::message))
-    return "UCXIO_TRANSFER_METHOD says so";
+  for (const char* const variable : {"UCXIO_TRANSFER_METHOD", "UCXIO_WAY"}) {
+    const char* const forced = std::getenv(variable);
+    if (forced == nullptr || *forced == '\0') continue;
+    if (forced != ucx::to_string(transfer_method::message)) break;
+    return std::string(variable) + " says so";
+  }
   if (described.kind != memory_kind::host) {
     return fmt::format("memory of a device, and {}: the server answers",
                        region.why_not(transfer_method::cuda_ipc));

@@ -82,7 +82,7 @@ template <std::same_as<bool> Durable>
     std::error_code& ec = throws) const {
   return detail::reconnected(*this, ec);
 }
-[[deprecated("stream_options::lanes, or another client")]] client lane(
+[[deprecated("stream_options::connections, or another client")]] client lane(
     std::size_t number, std::error_code& ec = throws) const {
   return detail::further_client(*this, number, ec);
 }

@@ -45,11 +45,10 @@
 }
 /// Returns how many bytes written through this handle the owner has not confirmed yet.
 [[deprecated("use first_unconfirmed")]] std::uint64_t unconfirmed() const;
-[[deprecated("why_not(way::mapped)")]] std::string why_not_mapped() const {
+[[deprecated("why_not(transfer_method::mapped)")]] std::string why_not_mapped() const {
   return why_not(ucx::transfer_method::mapped);
 }
-[[deprecated("why_not(way::cma), or of a device's memory why_not(way::cuda_ipc)")]] std::string
-why_not_read() const {
+[[deprecated("why_not(transfer_method::cma), or cuda_ipc")]] std::string why_not_read() const {
   if (transfer_method() == ucx::transfer_method::mapped) return {};
   const bool by_driver = kind() == memory_kind::cuda || kind() == memory_kind::cuda_managed;
   return why_not(by_driver ? ucx::transfer_method::cuda_ipc : ucx::transfer_method::cma);
