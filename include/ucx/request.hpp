@@ -195,7 +195,8 @@ class UCXIO_EXPORT request::awaiter {
 inline request::awaiter request::operator co_await() && { return awaiter(std::move(*this)); }
 
 // Waits for several requests, of any workers. They drive every worker that has no thread. They end
-// no request, and each request reports its own outcome. Empty requests have ended.
+// no request, and each request reports its own outcome. Empty requests have ended. A handler may
+// not destroy or move the requests meanwhile.
 // Errors: would_deadlock inside a handler of a worker that would have to be waited for.
 
 /// Waits until one of `requests` has ended, and returns the lowest index of those that have.
