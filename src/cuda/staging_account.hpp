@@ -45,13 +45,15 @@ class staging_account {
   }
   void count_not_direct() noexcept { not_direct_.fetch_add(1, std::memory_order_relaxed); }
   staging_statistics statistics() const noexcept {
-    return {copies_.load(std::memory_order_relaxed),
-            bytes_.load(std::memory_order_relaxed),
-            unpinned_bytes_.load(std::memory_order_relaxed),
-            memory_.load(std::memory_order_relaxed),
-            pinned_.load(std::memory_order_relaxed),
-            direct_bytes_.load(std::memory_order_relaxed),
-            not_direct_.load(std::memory_order_relaxed)};
+    staging_statistics told;
+    told.copies = copies_.load(std::memory_order_relaxed);
+    told.bytes = bytes_.load(std::memory_order_relaxed);
+    told.unpinned_bytes = unpinned_bytes_.load(std::memory_order_relaxed);
+    told.memory = memory_.load(std::memory_order_relaxed);
+    told.pinned_memory = pinned_.load(std::memory_order_relaxed);
+    told.direct_bytes = direct_bytes_.load(std::memory_order_relaxed);
+    told.direct_fallbacks = not_direct_.load(std::memory_order_relaxed);
+    return told;
   }
 
  private:

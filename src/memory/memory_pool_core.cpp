@@ -83,7 +83,11 @@ void memory_pool_core::give_back(void* address) noexcept {
 
 memory_pool_usage memory_pool_core::usage() const noexcept {
   const std::lock_guard guard(mutex_);
-  return {used_bytes_, held_bytes_, bound_};
+  memory_pool_usage told;
+  told.in_use = used_bytes_;
+  told.held = held_bytes_;
+  told.max_size = bound_;
+  return told;
 }
 
 void memory_pool_core::release_unused() noexcept {
