@@ -227,8 +227,12 @@ void endpoint_core::log(log_level level, const char* what, const std::string& mo
 
 void endpoint_core::tell_of_copies(ucs_status_t status) {
   if (std::exchange(told_of_copies_, true)) return;
-  log(log_level::warning, "answers go in small pieces, because UCX can not register their bytes: ",
-      detail::words(status) + "; " + words_of_lock_limit());
+  try {
+    log(log_level::warning,
+        "answers go in small pieces, because UCX can not register their bytes: ",
+        detail::words(status) + "; " + words_of_lock_limit());
+  } catch (const std::bad_alloc&) {  // a line of the log is not worth the connection
+  }
 }
 
 std::error_code endpoint_core::wait_connected() {
