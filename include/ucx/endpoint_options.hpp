@@ -76,6 +76,11 @@ struct endpoint_options {
   /// else. It stays open as long as this one. An error elsewhere, because UCX watches those
   /// connections itself.
   const endpoint* watched_by = nullptr;
+  /// The peer is a UCX worker without this library. It is sent no hello, no messages and no
+  /// heartbeat. The connection is `active` when UCX has connected the two. Regions of the peer
+  /// (`remote_descriptor::of_key`) are reached by UCX alone. Everything that the peer would have to
+  /// answer fails with `not_supported`.
+  bool plain_peer = false;
   /// Tell of this connection. A constructor that fails, or that waits for the peer, tells its
   /// caller alone why the connection was not made.
   /// Lifetime: until `close()` or the endpoint's destructor returns.

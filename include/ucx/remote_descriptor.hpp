@@ -62,6 +62,8 @@ struct UCXIO_EXPORT remote_descriptor {
   std::uint64_t size = 0;         ///< The bytes that were asked for, not UCX's rounded size.
   access granted = access::read;
   memory_kind kind = memory_kind::host;
+  /// Exposed by UCX alone (`of_key`): the owner answers nothing.
+  bool foreign = false;
   bool shareable = false;  ///< Allocated by this library where peers of the host may write, too.
   std::array<std::byte, 16> host = {};     ///< Equal values mean one host.
   std::vector<std::byte> remote_key = {};  ///< UCX's packed rkey; empty on message-only contexts.
@@ -71,13 +73,28 @@ struct UCXIO_EXPORT remote_descriptor {
   /// For memory of a device: the device's number there, up to 253. -1: none, or unknown.
   int device = -1;
 
+  /// Describes memory that a process without this library exposes: `size` bytes at `address` of
+  /// that process, by the bytes of `ucp_rkey_pack` or `ucp_memh_pack`. Connect with
+  /// `endpoint_options::plain_peer`.
+  /// The descriptor is `foreign`. Such a region is reached by RMA or by memory that UCX maps, never
+  /// by message. Bounds are checked here only. Its `flush()` is that of UCX's endpoint. Atomics,
+  /// `notify`, `verify` and `content()` are not supported, and `why_not()` tells of ways.
+  /// The bytes of a key have no checksum, and UCX may crash where one is flipped: carry them in
+  /// something that has one, such as `encode()`.
+  /// Errors: bad_descriptor (a key of no bytes, or of more than 4 KiB); invalid_argument (the end
+  /// is beyond the address space; a value that is no access or no kind).
+  static remote_descriptor of_key(std::uint64_t address, std::uint64_t size,
+                                  std::span<const std::byte> key, access granted,
+                                  memory_kind memory = memory_kind::host,
+                                  std::error_code& ec = throws);
+
   /// Returns the wire form.
   /// Errors: invalid_argument if `remote_key` is longer than 4 KiB.
   std::vector<std::byte> encode() const;
 
   /// Reads the wire form. Every truncation and every flipped bit is `bad_descriptor`.
-  /// Errors: bad_descriptor, version_mismatch (intact, but of another version; the text names
-  /// both).
+  /// Errors: bad_descriptor, version_mismatch (intact, but of another version, or with a property
+  /// that this library does not know; the text names it).
   static remote_descriptor decode(std::span<const std::byte> wire, std::error_code& ec = throws);
 
   friend bool operator==(const remote_descriptor&, const remote_descriptor&) = default;

@@ -35,6 +35,7 @@ std::error_code send_error(const std::shared_ptr<endpoint_core>& over, const sen
   if (!over) return errc::closed;
   if (detail::is_forked_child()) return errc::forked_child;
   if (!over->worker().context().has(feature::am)) return errc::feature_disabled;
+  if (!over->speaks()) return errc::not_supported;
   if (source.header().size() > over->worker().sender().longest_header()) {
     return errc::header_too_long;
   }
@@ -49,6 +50,7 @@ std::string what_failed(std::error_code ec, const send_source& source) {
   }
   std::string text = "sending a message";
   if (ec == errc::feature_disabled) text += " on a context without feature::am";
+  if (ec == errc::not_supported) text += " to a plain UCX peer, which takes none of this library's";
   if (ec == errc::closed) text += " over a connection that is not open";
   if (ec == errc::invalid_argument) text += " whose header is in a device's memory";
   if (ec == errc::empty_buffer) text += " of a buffer that was sent before";

@@ -17,6 +17,11 @@ constexpr std::uint8_t shareable_flag = 1;
 constexpr std::uint8_t file_flag = 2;
 constexpr std::uint8_t loan_flag = 4;
 constexpr std::uint8_t handle_flag = 8;
+constexpr std::uint8_t foreign_flag = 16;
+constexpr std::uint8_t known_flags =
+    shareable_flag | file_flag | loan_flag | handle_flag | foreign_flag;
+/// The place of the flags: behind five numbers, the access and the kind.
+constexpr std::size_t flags_at = 5 * sizeof(std::uint64_t) + 2;
 
 std::string_view name_of(access granted) noexcept {
   switch (granted) {
@@ -108,7 +113,10 @@ bool read_body(std::span<const std::byte> body, remote_descriptor& into) {
     return false;
   if (!reader.finished() || key_length > longest_key) return false;
   if (!is_access(granted) || !is_memory_kind(kind)) return false;
-  if ((flags & ~(shareable_flag | file_flag | loan_flag | handle_flag)) != 0) return false;
+  if ((flags & ~known_flags) != 0) return false;
+  // UCX alone reaches a foreign region: by its key.
+  into.foreign = (flags & foreign_flag) != 0;
+  if (into.foreign && ((flags & ~foreign_flag) != 0 || key_length == 0)) return false;
   if (device != 0 && !is_of_devices(static_cast<memory_kind>(kind))) return false;
   if (device > largest_device + 1) return false;
   if (!fits(into.address, into.size)) return false;
@@ -121,11 +129,22 @@ bool read_body(std::span<const std::byte> body, remote_descriptor& into) {
   return true;
 }
 
+/// Returns the flags of later versions.
+unsigned unknown_flags(std::span<const std::byte> body) noexcept {
+  if (body.size() <= flags_at) return 0;
+  return std::to_integer<unsigned>(body[flags_at]) & ~unsigned{known_flags};
+}
+
 detail::result<remote_descriptor> read(std::span<const std::byte> wire) {
   const detail::envelope opened(wire, descriptor_letters);
   remote_descriptor made;
-  if (opened.outcome() == detail::envelope::verdict::intact && read_body(opened.body(), made)) {
-    return made;
+  const bool intact = opened.outcome() == detail::envelope::verdict::intact;
+  if (intact && read_body(opened.body(), made)) return made;
+  if (intact && unknown_flags(opened.body()) != 0) {
+    return detail::failure{errc::version_mismatch,
+                           "reading a region descriptor with properties that this library does "
+                           "not know (flags " +
+                               std::to_string(unknown_flags(opened.body())) + ")"};
   }
   if (opened.outcome() == detail::envelope::verdict::other_version) {
     return detail::failure{errc::version_mismatch,
@@ -138,7 +157,39 @@ detail::result<remote_descriptor> read(std::span<const std::byte> wire) {
                              " bytes (cut off, changed on its way, or something else)"};
 }
 
+detail::result<remote_descriptor> describe_key(std::uint64_t address, std::uint64_t size,
+                                               std::span<const std::byte> key, access granted,
+                                               memory_kind memory) {
+  const std::string subject = "describing " + std::to_string(size) + " bytes of a UCX peer: ";
+  if (key.empty() || key.size() > longest_key) {
+    return detail::failure{errc::bad_descriptor,
+                           subject + "the key has " + std::to_string(key.size()) +
+                               " bytes, and may have 1 to " + std::to_string(longest_key)};
+  }
+  if (!fits(address, size)) {
+    return detail::failure{errc::invalid_argument, subject + "they end beyond the address space"};
+  }
+  if (!is_access(static_cast<std::uint8_t>(granted)) ||
+      !is_memory_kind(static_cast<std::uint8_t>(memory))) {
+    return detail::failure{errc::invalid_argument, subject + "no such access, or kind of memory"};
+  }
+  remote_descriptor made;
+  made.address = address;
+  made.size = size;
+  made.granted = granted;
+  made.kind = memory;
+  made.foreign = true;
+  made.remote_key.assign(key.begin(), key.end());
+  return made;
+}
+
 }  // namespace
+
+remote_descriptor remote_descriptor::of_key(std::uint64_t address, std::uint64_t size,
+                                            std::span<const std::byte> key, access granted,
+                                            memory_kind memory, std::error_code& ec) {
+  return describe_key(address, size, key, granted, memory).or_end(ec);
+}
 
 std::vector<std::byte> remote_descriptor::encode() const {
   if (remote_key.size() > longest_key) {
@@ -165,7 +216,8 @@ std::vector<std::byte> remote_descriptor::encode() const {
   const bool has_handle = cuda_ipc.size != 0;
   writer.put(static_cast<std::uint8_t>((shareable ? shareable_flag : 0U) |
                                        (has_file ? file_flag : 0U) | (has_loan ? loan_flag : 0U) |
-                                       (has_handle ? handle_flag : 0U)));
+                                       (has_handle ? handle_flag : 0U) |
+                                       (foreign ? foreign_flag : 0U)));
   writer.put(wire_device(*this));
   writer.put(host);
   writer.put(static_cast<std::uint32_t>(remote_key.size()));
@@ -201,6 +253,7 @@ std::string to_string(const remote_descriptor& descriptor) {
   text += to_string(descriptor.kind);
   if (descriptor.device >= 0) text += " device " + std::to_string(descriptor.device);
   if (descriptor.shareable) text += ", shareable";
+  if (descriptor.foreign) text += ", foreign";
   return text;
 }
 

@@ -31,6 +31,9 @@ failure explained(failure why, std::string_view name) {
   return why;
 }
 
+constexpr const char* published_alone =
+    ", which the server publishes by itself, and not in a writable store";
+
 /// So much is asked for at a time, unless one hash is of more: the answer has its time-out.
 constexpr std::uint64_t question_size = std::uint64_t{64} << 20U;
 
@@ -59,7 +62,12 @@ result<remote_region> client_files::create(std::string_view name, const create_o
   body.mode = static_cast<create_mode>(how.mode);
   const auto answer = questions_.ask(control_type::create, control_type::opened, body,
                                      questions_.deadline_after(options), *doing);
-  if (!answer) return explained(answer.why(), name);
+  if (!answer) {
+    failure why = explained(answer.why(), name);
+    if (why.code == errc::no_such_name) why.text += ", which is in no writable store of the server";
+    if (why.code == errc::not_supported) why.text += published_alone;
+    return why;
+  }
   return regions_.region_of(*answer, name, body.wanted, *doing);
 }
 
@@ -194,6 +202,7 @@ result<void> client_files::remove(std::string_view name, const io_options& optio
   if (answer) return {};
   failure why = explained(answer.why(), name);
   if (why.code == errc::already_exists) why.text += ", a directory that is not empty";
+  if (why.code == errc::not_supported) why.text += published_alone;
   return why;
 }
 

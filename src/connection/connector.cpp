@@ -83,6 +83,7 @@ endpoint_options without_handlers(const endpoint_options& options) {
   made.local = options.local;
   made.terms = options.terms;
   made.watched_by = options.watched_by;
+  made.plain_peer = options.plain_peer;
   return made;
 }
 

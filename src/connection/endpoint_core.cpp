@@ -78,6 +78,8 @@ endpoint_core::endpoint_core(worker_core& worker, std::shared_ptr<worker_core> k
     : worker_(worker),
       keep_alive_(std::move(keep_alive)),
       role_(side),
+      plain_(options.plain_peer),
+      speaks_(worker.context().has(feature::am) && !options.plain_peer),
       number_(worker.connections().next_number()),
       ucx_(worker, *this, is_watched(worker, options.error_handling)),
       messages_(worker.connections().make_messages(*this)),
@@ -95,7 +97,8 @@ result<std::shared_ptr<endpoint_core>> endpoint_core::make(worker_core& worker,
   // The last reference may go inside UCX's callback, where an endpoint can not be closed.
   std::shared_ptr<endpoint_core> made = share.take(
       new endpoint_core(worker, std::move(keep_alive), side, std::move(options)), retirement());
-  if (!worker.context().has(feature::am)) {
+  const bool waits = made->speaks() || made->is_plain();
+  if (!waits) {
     made->reach(endpoint_state::closed);  // as long as nothing is made
     made->observers_.established();
   }
@@ -108,7 +111,7 @@ result<std::shared_ptr<endpoint_core>> endpoint_core::make(worker_core& worker,
                            })};
   }
   worker.connections().add(*made);
-  if (!worker.context().has(feature::am)) made->reach(endpoint_state::ready);
+  if (!waits) made->reach(endpoint_state::ready);
   return made;
 }
 
@@ -164,6 +167,7 @@ std::string endpoint_core::words() const {
 std::string endpoint_core::peer_name() const {
   const std::lock_guard guard(worker_.lock());
   if (!peer_.empty()) return to_string(peer_);
+  if (plain_) return "a plain UCX peer";
   char text[32];
   std::snprintf(text, sizeof text, "session %016llx",
                 static_cast<unsigned long long>(session_.number()));
@@ -294,6 +298,17 @@ void endpoint_core::lost(ucs_status_t status) noexcept {
   }
 }
 
+void endpoint_core::wired_up() noexcept {
+  try {
+    worker_.defer([weak = weak_from_this()] {
+      const std::shared_ptr<endpoint_core> kept = weak.lock();
+      if (kept && kept->state_ == endpoint_state::connecting) kept->establish(0);
+    });
+  } catch (const std::bad_alloc&) {
+    session_.part_soon(make_error_code(errc::no_memory));
+  }
+}
+
 void endpoint_core::blame(errc why, const char* words) noexcept {
   try {
     worker_.defer([weak = weak_from_this(), why, words] {
@@ -414,7 +429,8 @@ clock::time_point endpoint_core::tick(clock::time_point now) {
       part();
     } else {
       fail(make_error_code(errc::timed_out),
-           if_there_is_memory([] { return "the peer did not answer in our protocol in time"; }));
+           if_there_is_memory(plain_ ? "UCX did not connect to the peer in time"
+                                     : "the peer did not answer in our protocol in time"));
     }
     return clock::time_point::max();
   }

@@ -58,6 +58,10 @@ class endpoint_core final : public driven_connection,
   worker_core& worker() const noexcept { return worker_; }
   bool keeps_worker() const noexcept override { return keep_alive_ != nullptr; }
   role side() const noexcept { return role_; }
+  /// Returns whether the two exchange messages: the peer has this library, and this side's context
+  /// feature::am.
+  bool speaks() const noexcept { return speaks_; }
+  bool is_plain() const noexcept { return plain_; }  ///< The peer is UCX alone.
   std::uint64_t number() const noexcept override { return number_; }
 
   // Its parts.
@@ -140,6 +144,9 @@ class endpoint_core final : public driven_connection,
 
   /// UCX reported `status` of the connection; it fails when UCX's callbacks are over.
   void lost(ucs_status_t status) noexcept override;
+  /// UCX has connected to a peer that is not greeted: the connection stands behind UCX's callbacks.
+  void wired_up() noexcept override;
+  void wire_up() noexcept { ucx_.wire_up(); }
   /// Keeps UCX's words about a failure for error texts.
   void note(ucs_status_t status);
   /// Fails the connection when UCX's callbacks are over: the peer is to blame, or in the way.
@@ -182,6 +189,8 @@ class endpoint_core final : public driven_connection,
   worker_core& worker_;
   std::shared_ptr<worker_core> keep_alive_;
   const role role_;
+  const bool plain_;
+  const bool speaks_;
   const std::uint64_t number_;
   endpoint_state state_ = endpoint_state::connecting;
   bool losing_ = false;

@@ -34,6 +34,10 @@ void endpoint_session::say_hello(clock::time_point connect_deadline) {
   if (connection_.state() != endpoint_state::connecting) return;
   worker_core& worker = connection_.worker();
   deadline_ = connect_deadline;
+  if (connection_.is_plain()) {
+    worker.tick_soon();
+    return connection_.wire_up();
+  }
   while (number_ == 0 || worker.connections().find(number_) != nullptr) number_ = worker.random();
   worker.connections().name(connection_);
   worker.tick_soon();

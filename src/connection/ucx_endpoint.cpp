@@ -52,6 +52,30 @@ ucs_status_t ucx_endpoint::make(ucp_ep_params_t& params) noexcept {
   return status;
 }
 
+/// UCX flushes an endpoint when its lanes stand.
+void ucx_endpoint::wire_up() noexcept {
+  ucp_request_param_t params = {};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.cb.send = &ucx_endpoint::on_wired_up;
+  params.user_data = this;
+  transfer_started();
+  const ucs_status_ptr_t started = worker_.api().ep_flush_nbx(handle_, &params);
+  if (UCS_PTR_IS_PTR(started)) return;
+  transfer_ended();
+  tell_of_wire(UCS_PTR_RAW_STATUS(started));
+}
+
+void ucx_endpoint::on_wired_up(void* request, ucs_status_t status, void* self) {
+  auto& endpoint = *static_cast<ucx_endpoint*>(self);
+  endpoint.worker_.api().request_free(request);
+  if (endpoint.transfer_ended()) endpoint.owner_.let_go();
+  endpoint.tell_of_wire(status);
+}
+
+void ucx_endpoint::tell_of_wire(ucs_status_t status) noexcept {
+  status == UCS_OK ? owner_.wired_up() : owner_.lost(status);
+}
+
 void ucx_endpoint::on_error(void* self, ucp_ep_h, ucs_status_t status) {
   static_cast<ucx_endpoint*>(self)->owner_.lost(status);
 }

@@ -27,6 +27,8 @@ class ucx_endpoint {
    public:
     /// UCX reports that the connection is lost.
     virtual void lost(ucs_status_t status) noexcept = 0;
+    /// UCX has connected the two, as `wire_up()` asked. It may tell within that call.
+    virtual void wired_up() noexcept = 0;
     /// UCX has let go of what was dropped.
     virtual void let_go() noexcept = 0;
 
@@ -42,6 +44,9 @@ class ucx_endpoint {
 
   /// Makes it; adds to `params` how errors are told. Where that fails, nothing is there to drop.
   ucs_status_t make(ucp_ep_params_t& params) noexcept;
+
+  /// Has UCX connect to a peer that is sent nothing else: `wired_up()` or `lost()` follows.
+  void wire_up() noexcept;
 
   ucp_ep_h handle() const noexcept { return handle_; }
   bool detects_failure() const noexcept { return detects_failure_; }
@@ -80,7 +85,9 @@ class ucx_endpoint {
     stage_ = next;
   }
   static void on_error(void* self, ucp_ep_h endpoint, ucs_status_t status);
+  static void on_wired_up(void* request, ucs_status_t status, void* self);
   static void on_closed(void* request, ucs_status_t status, void* self);
+  void tell_of_wire(ucs_status_t status) noexcept;
 
   worker_core& worker_;
   owner& owner_;

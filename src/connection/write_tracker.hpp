@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/intrusive_list.hpp"
@@ -36,6 +37,11 @@ class write_tracker {
   std::uint64_t unconfirmable_mark() const noexcept { return unconfirmable_writes_; }
   /// A flush of the connection that began at `mark` ended.
   void flushed(std::uint64_t mark, std::error_code outcome);
+
+  /// This processor wrote into the peer's memory: there at once, but only as long as the peer is.
+  void wrote_in_place() noexcept { in_place_ = true; }
+  /// Returns whether it has, since the last call.
+  bool take_in_place() noexcept { return std::exchange(in_place_, false); }
 
   /// Returns whether every write before number `end` (default: every write) was confirmed or
   /// failed.
@@ -89,6 +95,7 @@ class write_tracker {
   std::optional<std::uint64_t> unconfirmable_begin_;
   std::uint64_t unconfirmable_writes_ = 0;
   std::uint64_t unconfirmable_bytes_ = 0;
+  bool in_place_ = false;
   intrusive_list<flush_operation, flush_tag> waiting_;
 };
 

@@ -19,7 +19,14 @@
 namespace ucx::detail {
 namespace {
 
-constexpr const char* receiving_by = "receiving a message on a context without feature::am";
+/// Says why messages do not come; no error where they do.
+failure no_messages(const worker_core& worker, const endpoint_core* from) {
+  if (!worker.context().has(feature::am)) {
+    return failure{errc::feature_disabled, "receiving a message on a context without feature::am"};
+  }
+  if (from == nullptr || from->speaks()) return failure{};
+  return failure{errc::not_supported, "receiving a message of a plain UCX peer, which sends none"};
+}
 
 /// Makes a receive that has begun; the caller owns it. Starts nothing if it throws.
 template <class Receive, class... What>
@@ -48,8 +55,8 @@ template <class Place>
 request start_at(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
                  const tag_match& wanted, const Place& place, const io_options& options) {
   if (is_forked_child()) return failed_by_fork();
-  if (!worker.context().has(feature::am)) {
-    return failed_request(errc::feature_disabled, receiving_by);
+  if (const failure none = no_messages(worker, from.get()); none.code) {
+    return failed_request(none.code, none.text);
   }
   const std::lock_guard guard(worker.lock());
   receive_operation* const receive =
@@ -107,8 +114,8 @@ request start_stream(const std::shared_ptr<endpoint_core>& from, stream_amount a
                      std::span<std::byte> into, const io_options& options) {
   if (is_forked_child()) return failed_by_fork();
   worker_core& worker = from->worker();
-  if (!worker.context().has(feature::am)) {
-    return failed_request(errc::feature_disabled, receiving_by);
+  if (const failure none = no_messages(worker, from.get()); none.code) {
+    return failed_request(none.code, none.text);
   }
   const std::lock_guard guard(worker.lock());
   stream_receive* const receive =

@@ -19,6 +19,9 @@ namespace {
 /// While UCX is busy, deadlines are looked at in one round of so many.
 constexpr unsigned rounds_a_look = 8;
 
+/// Within this the end of a peer shows where the caller's own calls are all that looks for it.
+constexpr std::chrono::milliseconds time_between_looks{10};
+
 /// A duration of zero means the default.
 void set_default(std::chrono::nanoseconds& chosen, std::chrono::nanoseconds usual) noexcept {
   if (chosen <= chosen.zero()) chosen = usual;
@@ -305,6 +308,13 @@ bool worker_core::look() noexcept {
   signal();  // the thread that drives may sleep, and has handlers to call
   wake_waiters();
   return true;
+}
+
+void worker_core::look_now_and_then() noexcept {
+  const clock::time_point now = api().now_or_soon();
+  if (now < next_look_ || in_handler()) return;
+  next_look_ = now + time_between_looks;
+  look();
 }
 
 bool worker_core::has_work() const noexcept {

@@ -109,6 +109,10 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   /// leaves to do. The thread that drives the worker calls the handlers. Returns whether something
   /// happened.
   bool look() noexcept;
+  /// For calls that move bytes without UCX, after which the caller may make no round: looks, where
+  /// the last such look was some milliseconds ago. Else a peer that died would not be noticed.
+  /// Under the lock.
+  void look_now_and_then() noexcept;
   /// One round on behalf of somebody who waits; `idle` counts rounds that found nothing, and
   /// decides between spinning, yielding and sleeping (until `until` at most). Where another thread
   /// drives, sleeps until something has happened since `wakes()` was `seen`; where all that counts
@@ -284,7 +288,8 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   tick_clock tick_clock_;
   const clock::duration watch_step_;  // within which a heartbeat begins to watch
   unsigned busy_rounds_ = 0;
-  bool socket_closed_ = false;  // since UCX's last round
+  clock::time_point next_look_ = clock::time_point::min();  // of look_now_and_then()
+  bool socket_closed_ = false;                              // since UCX's last round
   progress_leadership leadership_;
   std::unique_ptr<progress_thread> thread_;
 };

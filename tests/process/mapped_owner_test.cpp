@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -48,6 +49,8 @@ std::error_code failure_of(remote_region& region) {
 
 class MappedOwner : public testing::Test {
  protected:
+  explicit MappedOwner(progress_mode mode = progress_mode::sleeping_thread)
+      : worker_(context_, {.progress = mode}) {}
   static context_options over_tcp() {
     context_options options;
     options.transports = {"tcp"};
@@ -59,7 +62,7 @@ class MappedOwner : public testing::Test {
   const socket_address where_ = owner_.listen();
   const remote_descriptor descriptor_ = owner_.allocate(mapped_size);
   context context_{over_tcp()};
-  worker worker_{context_, {.progress = progress_mode::sleeping_thread}};
+  worker worker_;
   endpoint connection_{worker_, where_};
   remote_region region_{connection_, descriptor_};
 };
@@ -88,6 +91,58 @@ TEST_F(MappedOwner, LeavesWhatWasThereWhenItDies) {
   EXPECT_TRUE(holds_pattern(seen, 1));
 }
 
+/// Its calls are all that drives the worker, and none of them waits.
+class MappedOwnerOfACaller : public MappedOwner {
+ protected:
+  MappedOwnerOfACaller() : MappedOwner(progress_mode::caller) {}
+
+  /// Calls `access` until it says that something is wrong, or for too long.
+  static std::error_code failure_of(const std::function<void(std::error_code&)>& access) {
+    const clock::time_point until = clock::now() + 20s;
+    std::error_code ec;
+    while (!ec && clock::now() < until) {
+      access(ec);
+      std::this_thread::sleep_for(1ms);
+    }
+    return ec;
+  }
+  std::vector<std::byte> some_ = pattern(8, 1);
+};
+
+TEST_F(MappedOwnerOfACaller, IsMissedByReads) {
+  ASSERT_EQ(region_.transfer_method(), transfer_method::mapped);
+  owner_.process().kill();
+  EXPECT_EQ(failure_of([&](std::error_code& ec) { region_.read_at(0, some_, {}, ec); }),
+            errc::connection_reset);
+}
+
+TEST_F(MappedOwnerOfACaller, IsMissedByWrites) {
+  owner_.process().kill();
+  EXPECT_EQ(failure_of([&](std::error_code& ec) { region_.write_at(0, some_, {}, ec); }),
+            errc::connection_reset);
+}
+
+TEST_F(MappedOwnerOfACaller, IsMissedByTheFlushOfALaterWrite) {
+  region_.write_at(0, some_);
+  region_.flush();
+  owner_.process().kill();
+  EXPECT_EQ(failure_of([&](std::error_code& ec) {
+              region_.write_at(0, some_, {}, ec);
+              if (!ec) region_.flush({}, ec);
+            }),
+            errc::connection_reset);
+}
+
+TEST_F(MappedOwnerOfACaller, OfFlushedWritesMayDie) {
+  region_.write_at(0, some_);
+  region_.flush();
+  owner_.process().kill();
+  std::this_thread::sleep_for(100ms);
+  std::error_code ec;
+  region_.flush({}, ec);
+  EXPECT_FALSE(ec) << "the owner had what was written";
+}
+
 class MappedName : public testing::Test {
  protected:
   MappedName() { owner_.ask("provide weights " + std::to_string(mapped_size) + " 3"); }
@@ -107,6 +162,25 @@ TEST_F(MappedName, IsAStreamInPlace) {
   both << "in place" << std::flush;
   ASSERT_TRUE(both.good());
   EXPECT_EQ(std::to_integer<char>(region.view(103, 1).front()), 'p');
+}
+
+TEST_F(MappedName, IsMissedByStreamsWhenItsOwnerDies) {
+  ifstream in(url_ + "/weights");
+  ofstream out(url_ + "/weights", std::ios::in | std::ios::out);
+  ASSERT_NE(in.get(), EOF);
+  out << 'x' << std::flush;
+  ASSERT_TRUE(out.good());
+  owner_.process().kill();
+  const clock::time_point until = clock::now() + 20s;
+  while ((in.good() || out.good()) && clock::now() < until) {
+    in.seekg(0);
+    in.sync();
+    in.get();
+    out << 'x' << std::flush;
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_EQ(in.error(), errc::connection_reset);
+  EXPECT_EQ(out.error(), errc::connection_reset);
 }
 
 TEST_F(MappedName, IsGoneAtOnceWhenItIsWithdrawn) {

@@ -28,9 +28,7 @@ result<std::unique_ptr<transfer_path>> cma_path::open(peer_region& region) {
   if (described.shareable) {  // what can be mapped is better mapped
     return failure{errc::not_supported, "its owner lets it be mapped, and not be read"};
   }
-  if (!context.has(feature::am)) {
-    return failure{errc::feature_disabled, "the context was made without feature::am"};
-  }
+  if (!region.has_answers()) return region.why_no_answers();
   if (!context.shares_memory()) {
     return failure{errc::not_supported, "the context was made to share no memory"};
   }

@@ -20,9 +20,7 @@ result<std::unique_ptr<transfer_path>> cuda_ipc_path::open(peer_region& region, 
   if (!is_copied_by_driver(region.descriptor().kind)) {
     return failure{errc::not_supported, "it is no memory of a CUDA device"};
   }
-  if (!context.has(feature::am)) {
-    return failure{errc::feature_disabled, "the context was made without feature::am"};
-  }
+  if (!region.has_answers()) return region.why_no_answers();
   if (!context.shares_memory()) {
     return failure{errc::not_supported, "the context was made to share no memory"};
   }

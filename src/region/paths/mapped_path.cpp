@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "connection/endpoint_core.hpp"
+#include "connection/write_tracker.hpp"
 #include "os/huge_page.hpp"
 #include "ucx/error.hpp"
 #include "worker/worker_core.hpp"
@@ -35,12 +36,13 @@ transfer_path::outcome mapped_path::read(std::uint64_t offset, std::span<std::by
   return nullptr;
 }
 
-transfer_path::outcome mapped_path::write(const std::shared_ptr<write_tracker>&,
+transfer_path::outcome mapped_path::write(const std::shared_ptr<write_tracker>& tracker,
                                           std::uint64_t offset, std::span<const std::byte> from,
                                           const io_options&, std::error_code&) {
   if (!takes(access::write)) return std::nullopt;
   std::memcpy(address() + offset, from.data(), from.size());
   std::atomic_thread_fence(std::memory_order_release);  // before what tells the owner of it
+  tracker->wrote_in_place();
   log_done("write of ", offset, from.size());
   return nullptr;
 }
@@ -48,9 +50,7 @@ transfer_path::outcome mapped_path::write(const std::shared_ptr<write_tracker>&,
 transfer_path::outcome mapped_path::move_device(const device_bytes& bytes, std::uint64_t offset,
                                                 access wanted, const io_options& options,
                                                 std::error_code& ec) {
-  if (!takes(wanted) || region_.endpoint().worker().context().has(feature::am)) {
-    return std::nullopt;
-  }
+  if (!takes(wanted) || region_.has_answers()) return std::nullopt;
   return copy_device(bytes, address() + offset, mapping_, offset, wanted, options, ec);
 }
 

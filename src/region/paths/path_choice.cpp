@@ -47,6 +47,19 @@ result<path_choice> only(result<std::unique_ptr<transfer_path>> opened) {
   return path_choice{.path = *std::move(opened), .asked_for = true};
 }
 
+/// UCX alone moves the bytes of a foreign region.
+result<path_choice> choose_foreign(peer_region& region, transfer_method wanted, bool trusted) {
+  constexpr const char* why_not = "the region is foreign, and UCX alone reaches it";
+  if (wanted != transfer_method::automatic && wanted != transfer_method::rma) {
+    return failure{errc::not_supported, why_not};
+  }
+  auto by_rma = rma_path::open(region, trusted);
+  if (!by_rma) return std::move(by_rma).why();
+  path_choice chosen{.path = *std::move(by_rma)};
+  chosen.not_mapped = chosen.not_read = why_not;
+  return chosen;
+}
+
 result<path_choice> choose_freely(peer_region& region) {
   path_choice chosen;
   auto mapped = mapped_path::open(region);
@@ -59,7 +72,7 @@ result<path_choice> choose_freely(peer_region& region) {
     return chosen;
   }
   chosen.not_read = std::move(in_place.why().text);
-  auto by_rma = rma_path::open(region);
+  auto by_rma = rma_path::open(region, false);
   if (by_rma) {
     chosen.path = *std::move(by_rma);
     return chosen;
@@ -67,12 +80,13 @@ result<path_choice> choose_freely(peer_region& region) {
   chosen.not_rma = std::move(by_rma.why().text);
   const std::string why_not = chosen.not_rma + ", and " + chosen.not_read;
   log_no_rdma(region, why_not);
-  if (region.endpoint().worker().context().has(feature::am)) return chosen;
-  return failure{errc::feature_disabled,
-                 why_not + ", and the context was made without feature::am"};
+  if (region.has_answers()) return chosen;
+  const failure no_answers = region.why_no_answers();
+  return failure{no_answers.code, why_not + ", and " + no_answers.text};
 }
 
-result<path_choice> choose_by_name(peer_region& region, transfer_method wanted) {
+result<path_choice> choose_by_name(peer_region& region, transfer_method wanted, bool trusted) {
+  if (region.descriptor().foreign) return choose_foreign(region, wanted, trusted);
   switch (wanted) {
     case transfer_method::mapped:
       return only(mapped_path::open(region));
@@ -81,12 +95,10 @@ result<path_choice> choose_by_name(peer_region& region, transfer_method wanted) 
     case transfer_method::cma:
       return only(cma_path::open(region));
     case transfer_method::rma:
-      return only(rma_path::open(region));
+      return only(rma_path::open(region, false));
     case transfer_method::message:
-      if (region.endpoint().worker().context().has(feature::am)) {
-        return path_choice{.asked_for = true};
-      }
-      return failure{errc::feature_disabled, "the context was made without feature::am"};
+      if (region.has_answers()) return path_choice{.asked_for = true};
+      return region.why_no_answers();
     case transfer_method::automatic:
       break;
   }
@@ -95,11 +107,11 @@ result<path_choice> choose_by_name(peer_region& region, transfer_method wanted) 
 
 }  // namespace
 
-result<path_choice> choose_path(peer_region& region, transfer_method wanted) {
-  if (wanted != transfer_method::automatic) return choose_by_name(region, wanted);
+result<path_choice> choose_path(peer_region& region, transfer_method wanted, bool trusted) {
+  if (wanted != transfer_method::automatic) return choose_by_name(region, wanted, trusted);
   const auto forced = wanted_by_environment();
   if (!forced) return forced.why();
-  auto chosen = choose_by_name(region, *forced);
+  auto chosen = choose_by_name(region, *forced, trusted);
   if (!chosen && *forced != transfer_method::automatic) {
     chosen.why().text = std::string(method_variable().name) + "=" +
                         std::string(to_string(*forced)) + ": " + chosen.why().text;

@@ -24,8 +24,9 @@ struct path_choice {
 /// there. If `wanted` names a way, only that one is tried. If `wanted` is automatic, the
 /// environment's `UCXIO_TRANSFER_METHOD` may name one. Logs where the path is less than could be
 /// expected.
+/// A foreign region is moved by RMA, or not at all; `trusted` says that its owner is.
 /// Errors: bad_configuration (`UCXIO_TRANSFER_METHOD`); of the way that was wanted;
 /// feature_disabled.
-result<path_choice> choose_path(peer_region& region, transfer_method wanted);
+result<path_choice> choose_path(peer_region& region, transfer_method wanted, bool trusted);
 
 }  // namespace ucx::detail

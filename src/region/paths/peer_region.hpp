@@ -8,6 +8,7 @@
 #include <string>
 #include <system_error>
 
+#include "base/result.hpp"
 #include "ucx/remote_descriptor.hpp"
 #include "ucx/request.hpp"
 
@@ -28,6 +29,11 @@ class peer_region {
   const remote_descriptor& descriptor() const noexcept { return descriptor_; }
   /// Returns which region it is, and whose, for people.
   std::string description() const;
+
+  /// Returns whether its owner answers messages about it.
+  bool has_answers() const noexcept;
+  /// Returns why it does not.
+  failure why_no_answers() const;
 
   /// Returns a share of it, for an operation.
   virtual std::shared_ptr<peer_region> share() = 0;

@@ -1,5 +1,6 @@
 #include "region/paths/rma_operation.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/deadline.hpp"
@@ -32,47 +33,76 @@ rma_operation* rma_operation::read(std::shared_ptr<peer_region> region, ucp_rkey
   const ucp_request_param_t params = callback_params(&rma_operation::on_done, operation);
   operation->offset_ = offset;
   operation->length_ = into.size();
-  operation->given_up_.clear();
+  operation->begin();
   operation->region_ = std::move(region);
   operation->start(worker, connection.shared_from_this(), deadline);
-  connection.transfer_started();
   connection.operations().rma_started();
-  return operation->posted(
-      worker.api().get_nbx(connection.handle(), into.data(), into.size(),
-                           operation->region_->descriptor().address + offset, key, &params),
-      ec);
+  operation->transfer([&] {
+    return worker.api().get_nbx(connection.handle(), into.data(), into.size(),
+                                operation->region_->descriptor().address + offset, key, &params);
+  });
+  return operation->posted(ec);
 }
 
 rma_operation* rma_operation::write(std::shared_ptr<peer_region> region, ucp_rkey_h key,
                                     std::shared_ptr<write_tracker> tracker, std::uint64_t offset,
-                                    std::span<const std::byte> from, clock::time_point deadline,
-                                    std::error_code& ec) {
+                                    std::span<const std::byte> from, std::size_t max_piece,
+                                    clock::time_point deadline, std::error_code& ec) {
   endpoint_core& connection = region->endpoint();
   worker_core& worker = connection.worker();
   rma_operation* operation = worker.pool_of<rma_operation>().take();
   const ucp_request_param_t params = callback_params(&rma_operation::on_done, operation);
   operation->offset_ = offset;
   operation->length_ = from.size();
-  operation->given_up_.clear();
+  operation->begin();
   operation->tracker_ = std::move(tracker);
   operation->tracker_->begin_unconfirmable(offset, from.size());
   operation->region_ = std::move(region);
   operation->start(worker, connection.shared_from_this(), deadline);
-  connection.transfer_started();
   connection.operations().rma_started();
-  return operation->posted(
-      worker.api().put_nbx(connection.handle(), from.data(), from.size(),
-                           operation->region_->descriptor().address + offset, key, &params),
-      ec);
+  const std::uint64_t into = operation->region_->descriptor().address + offset;
+  for (std::size_t at = 0; at < from.size() && operation->failure_ == UCS_OK;
+       at += std::min(max_piece, from.size() - at)) {
+    const std::span<const std::byte> piece =
+        from.subspan(at, std::min(max_piece, from.size() - at));
+    operation->transfer([&] {
+      return worker.api().put_nbx(connection.handle(), piece.data(), piece.size(), into + at, key,
+                                  &params);
+    });
+  }
+  return operation->posted(ec);
 }
 
-rma_operation* rma_operation::posted(ucs_status_ptr_t started, std::error_code& ec) {
-  if (UCS_PTR_IS_PTR(started)) return this;
-  // Ended within the call: UCX does not know this operation, so both references go here.
+void rma_operation::begin() noexcept {
+  given_up_.clear();
+  in_flight_ = 0;
+  posting_ = true;
+  failure_ = UCS_OK;
+}
+
+/// Has UCX move bytes by `start`.
+template <class Start>
+void rma_operation::transfer(const Start& start) {
+  endpoint()->transfer_started();
+  ++in_flight_;
+  const ucs_status_ptr_t started = start();
+  if (UCS_PTR_IS_PTR(started)) return;
+  transfer_ended(UCS_PTR_RAW_STATUS(started));
+}
+
+void rma_operation::transfer_ended(ucs_status_t status) noexcept {
+  --in_flight_;
   endpoint()->transfer_ended();
-  if (UCS_PTR_IS_ERR(started)) {
-    ec = make_error(UCS_PTR_STATUS(started));
-    endpoint()->note(UCS_PTR_STATUS(started));
+  if (failure_ == UCS_OK) failure_ = status;
+}
+
+rma_operation* rma_operation::posted(std::error_code& ec) {
+  posting_ = false;
+  if (in_flight_ > 0) return this;
+  // Ended within the call: UCX does not know this operation, so both references go here.
+  if (failure_ != UCS_OK) {
+    ec = make_error(failure_);
+    endpoint()->note(failure_);
     if (tracker_) tracker_->flushed(0, ec);
   }
   complete(ec);
@@ -83,18 +113,22 @@ rma_operation* rma_operation::posted(ucs_status_ptr_t started, std::error_code& 
 void rma_operation::on_done(void* request, ucs_status_t status, void* self) {
   auto& ended = *static_cast<rma_operation*>(self);
   ended.worker().api().request_free(request);
-  ended.endpoint()->transfer_ended();
-  std::error_code outcome = make_error(status);
+  ended.transfer_ended(status);
+  if (ended.in_flight_ == 0 && !ended.posting_) ended.over();
+}
+
+void rma_operation::over() {
+  std::error_code outcome = make_error(failure_);
   if (outcome) {
-    ended.endpoint()->note(status);
+    endpoint()->note(failure_);
     // UCX says "canceled" of what a lost connection took with it.
-    if (ended.given_up_)
-      outcome = ended.given_up_;
-    else if (const std::error_code lost = ended.endpoint()->status())
+    if (given_up_)
+      outcome = given_up_;
+    else if (const std::error_code lost = endpoint()->status())
       outcome = lost;
-    if (ended.tracker_) ended.tracker_->flushed(0, outcome);
+    if (tracker_) tracker_->flushed(0, outcome);
   }
-  ended.complete(outcome);
+  complete(outcome);
 }
 
 void rma_operation::give_up(errc why) noexcept {

@@ -22,14 +22,14 @@ class write_tracker;
 class rma_operation final : public operation {
  public:
   /// Each starts a transfer by `key` and returns nothing if it ended within the call, well, or
-  /// badly (`ec`).
+  /// badly (`ec`). A write goes in transfers of `max_piece` at most, and is done with the last.
   static rma_operation* read(std::shared_ptr<peer_region> region, ucp_rkey_h key,
                              std::uint64_t offset, std::span<std::byte> into,
                              clock::time_point deadline, std::error_code& ec);
   static rma_operation* write(std::shared_ptr<peer_region> region, ucp_rkey_h key,
                               std::shared_ptr<write_tracker> tracker, std::uint64_t offset,
-                              std::span<const std::byte> from, clock::time_point deadline,
-                              std::error_code& ec);
+                              std::span<const std::byte> from, std::size_t max_piece,
+                              clock::time_point deadline, std::error_code& ec);
 
   void give_up(errc why) noexcept override;
   void connection_failed(std::error_code why) noexcept override;
@@ -40,12 +40,20 @@ class rma_operation final : public operation {
 
  private:
   static void on_done(void* request, ucs_status_t status, void* self);
-  rma_operation* posted(ucs_status_ptr_t started, std::error_code& ec);
+  void begin() noexcept;
+  template <class Start>
+  void transfer(const Start& start);
+  void transfer_ended(ucs_status_t status) noexcept;
+  void over();
+  rma_operation* posted(std::error_code& ec);
 
   std::shared_ptr<peer_region> region_;
   std::shared_ptr<write_tracker> tracker_;
   std::uint64_t offset_ = 0;
   std::size_t length_ = 0;
+  std::size_t in_flight_ = 0;  // transfers that UCX has
+  bool posting_ = false;
+  ucs_status_t failure_ = UCS_OK;  // the first of a transfer
   std::error_code given_up_;
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "connection/endpoint_core.hpp"
+#include "connection/write_tracker.hpp"
 #include "region/paths/rma_operation.hpp"
 #include "ucp/rdma.hpp"
 #include "ucp/resource_error.hpp"
@@ -15,8 +16,18 @@
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
+namespace {
 
-result<std::unique_ptr<transfer_path>> rma_path::open(peer_region& region) {
+/// UCX sends what it emulates in segments as long as this side's, and ends a process whose own are
+/// shorter (tcp_ep.c, `hdr->length <= rx_seg_size`). So long are those of each UCX over TCP, with
+/// room for headers.
+constexpr std::size_t plain_segment = 8000;
+
+constexpr const char* would_help = "; remote_region_options::trusted_peer allows it";
+
+}  // namespace
+
+result<std::unique_ptr<transfer_path>> rma_path::open(peer_region& region, bool trusted) {
   endpoint_core& connection = region.endpoint();
   if (!connection.worker().context().has(feature::rma)) {
     return failure{errc::feature_disabled, "the context was made without feature::rma"};
@@ -26,17 +37,18 @@ result<std::unique_ptr<transfer_path>> rma_path::open(peer_region& region) {
                    "the descriptor has no key for RMA: its owner did not register the memory"};
   }
   const std::vector<std::string> transports = connection.ucx().transports();
-  if (!any_has_rma(transports) && connection.detects_failure()) {
+  if (!any_has_rma(transports) && connection.detects_failure() && !trusted) {
     return failure{errc::not_supported,
                    "UCX only emulates RMA over these transports: " +
-                       why_no_rma(transports, connection.worker().context().resources())};
+                       why_no_rma(transports, connection.worker().context().resources()) +
+                       (region.descriptor().foreign ? would_help : "")};
   }
   std::unique_ptr<rma_path> made(new rma_path(region));
-  if (auto taken = made->take_key(transports); !taken) return std::move(taken).why();
+  if (auto taken = made->take_key(transports, trusted); !taken) return std::move(taken).why();
   return std::unique_ptr<transfer_path>(std::move(made));
 }
 
-result<void> rma_path::take_key(const std::vector<std::string>& transports) {
+result<void> rma_path::take_key(const std::vector<std::string>& transports, bool trusted) {
   endpoint_core& connection = region_.endpoint();
   const ucs_status_t unpacked = connection.worker().api().ep_rkey_unpack(
       connection.handle(), region_.descriptor().remote_key.data(), &key_);
@@ -45,13 +57,18 @@ result<void> rma_path::take_key(const std::vector<std::string>& transports) {
     return failure{errc::bad_descriptor, "UCX refused the key: " + words(unpacked)};
   }
   if (any_has_rma(transports)) return {};
-  return look_at_memory(
-      std::any_of(transports.begin(), transports.end(),
-                  [](const std::string& each) { return each.starts_with("cma"); }));
+  if (connection.detects_failure()) {
+    max_write_ = plain_segment;
+    connection.log(log_level::info, "a foreign region is reached by RMA that UCX emulates");
+    return {};
+  }
+  const bool cma = std::any_of(transports.begin(), transports.end(),
+                               [](const std::string& each) { return each.starts_with("cma"); });
+  return look_at_memory(cma, trusted);
 }
 
 /// Within one host: RMA is real where the memory is mapped, or read by CMA.
-result<void> rma_path::look_at_memory(bool cma) {
+result<void> rma_path::look_at_memory(bool cma, bool trusted) {
   ucp_api& api = region_.endpoint().worker().api();
   void* local = nullptr;
   if (api.rkey_ptr(key_, region_.descriptor().address, &local) == UCS_OK) {
@@ -61,12 +78,19 @@ result<void> rma_path::look_at_memory(bool cma) {
     return {};
   }
   // Caller's memory is never written by CMA: a stopped writer could not be revoked.
-  writes_ = false;
+  writes_ = trusted;
+  const bool wants_to_write = includes(region_.descriptor().granted, access::write);
   unsigned major = 0;
   unsigned minor = 0;
   unsigned patch = 0;
   api.get_version(&major, &minor, &patch);
-  if (cma && std::pair(major, minor) >= std::pair(1U, 22U)) return {};
+  if (cma && std::pair(major, minor) >= std::pair(1U, 22U)) {
+    if (writes_ || !wants_to_write || region_.has_answers()) return {};
+    return failure{errc::not_supported,
+                   std::string("UCX writes the memory by CMA only, which the owner can not revoke: "
+                               "open it to read") +
+                       would_help};
+  }
   return failure{errc::not_supported,
                  "the memory is not shareable, and this UCX does not read it by CMA"};
 }
@@ -105,7 +129,7 @@ transfer_path::outcome rma_path::read(std::uint64_t offset, std::span<std::byte>
 /// UCX could not register the caller's memory, and did nothing. A message needs no registration.
 bool rma_path::is_unregistered(std::error_code ec) const noexcept {
   return mapped_ == nullptr && (ec == errc::io_error || ec == errc::no_memory) &&
-         region_.endpoint().worker().context().has(feature::am);
+         region_.has_answers();
 }
 
 void rma_path::tell_of_unregistered(std::size_t size, std::error_code ec) {
@@ -122,11 +146,13 @@ transfer_path::outcome rma_path::write(const std::shared_ptr<write_tracker>& tra
   if (copied_) {
     std::memcpy(mapped_ + offset, from.data(), from.size());
     std::atomic_thread_fence(std::memory_order_release);  // before what tells the owner of it
+    tracker->wrote_in_place();
     log_done("write of ", offset, from.size());
     return nullptr;
   }
   const clock::time_point deadline = region_.endpoint().worker().deadline_after(options.timeout);
-  return rma_operation::write(region_.share(), key_, tracker, offset, from, deadline, ec);
+  return rma_operation::write(region_.share(), key_, tracker, offset, from, max_write_, deadline,
+                              ec);
 }
 
 transfer_path::outcome rma_path::move_device(const device_bytes& bytes, std::uint64_t offset,

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <system_error>
@@ -25,7 +26,8 @@ class rma_path final : public transfer_path {
  public:
   /// Takes UCX's key to the region. Errors: not_supported, and why RMA is not real here;
   /// feature_disabled; bad_descriptor (UCX refuses the key).
-  static result<std::unique_ptr<transfer_path>> open(peer_region& region);
+  /// `trusted`: of a foreign region also RMA that UCX emulates, and writes by CMA.
+  static result<std::unique_ptr<transfer_path>> open(peer_region& region, bool trusted);
   ~rma_path() override { drop_key(); }
 
   ucx::transfer_method method() const noexcept override { return transfer_method::rma; }
@@ -44,8 +46,8 @@ class rma_path final : public transfer_path {
 
  private:
   explicit rma_path(peer_region& region) noexcept : transfer_path(region) {}
-  result<void> take_key(const std::vector<std::string>& transports);
-  result<void> look_at_memory(bool cma);
+  result<void> take_key(const std::vector<std::string>& transports, bool trusted);
+  result<void> look_at_memory(bool cma, bool trusted);
   bool is_copied_here() const noexcept;
   bool is_unregistered(std::error_code ec) const noexcept;
   void tell_of_unregistered(std::size_t size, std::error_code ec);
@@ -53,6 +55,7 @@ class rma_path final : public transfer_path {
   ucp_rkey_h key_ = nullptr;
   std::byte* mapped_ = nullptr;  // the owner's memory, where UCX has mapped it
   bool copied_ = false;          // there, without UCX
+  std::size_t max_write_ = std::numeric_limits<std::size_t>::max();  // at once
   bool writes_ = true;
   bool told_ = false;  // that a read went by message
 };

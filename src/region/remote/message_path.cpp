@@ -15,7 +15,7 @@ namespace ucx::detail {
 message_path::message_path(remote_region_core& region)
     : transfer_path(region),
       own_(region),
-      has_messages_(region.endpoint().worker().context().has(feature::am)),
+      has_messages_(region.has_answers()),
       reads_(region.endpoint().worker().pool_of<region_read>()),
       writes_(region.endpoint().worker().pool_of<region_write>()) {}
 

@@ -20,7 +20,7 @@ class remote_region_core;
 
 /// Leads everywhere: to files, over any transport, from and to memory of devices, and to owners
 /// that other paths do not reach. Takes every access. Errors of all: feature_disabled (the context
-/// was made without feature::am).
+/// was made without feature::am), not_supported (the peer answers no messages).
 class message_path final : public transfer_path {
  public:
   explicit message_path(remote_region_core& region);
@@ -55,8 +55,8 @@ class message_path final : public transfer_path {
 
  private:
   /// Returns whether it can be asked for at all.
-  bool may_begin(std::error_code& ec) const noexcept {
-    if (!has_messages_) ec = make_error_code(errc::feature_disabled);
+  bool may_begin(std::error_code& ec) const {
+    if (!has_messages_) ec = region_.why_no_answers().code;
     return has_messages_;
   }
 

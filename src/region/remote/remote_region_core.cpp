@@ -24,6 +24,7 @@ namespace {
 
 /// A region's number is unique within one incarnation of the owner only.
 content_id content_of(const remote_descriptor& descriptor) noexcept {
+  if (descriptor.foreign) return {};  // it is told nothing
   const std::array<std::uint64_t, 2> numbers{descriptor.incarnation, descriptor.region};
   return {XXH3_64bits(numbers.data(), sizeof numbers), descriptor.generation};
 }
@@ -64,7 +65,7 @@ result<std::shared_ptr<remote_region_core>> remote_region_core::make(
   if (const std::error_code lost = endpoint->status()) {
     return failure{lost, "opening " + made->description()};
   }
-  if (const auto chosen = made->choose_path(options.transfer_method); !chosen) {
+  if (const auto chosen = made->choose_path(options); !chosen) {
     return failure{chosen.why().code, "opening " + made->description() + ": " + chosen.why().text};
   }
   remote_region_core* core = made.get();
@@ -72,11 +73,13 @@ result<std::shared_ptr<remote_region_core>> remote_region_core::make(
   return std::shared_ptr<remote_region_core>(std::move(held), core);
 }
 
-result<void> remote_region_core::choose_path(ucx::transfer_method wanted) {
-  auto chosen = detail::choose_path(*this, wanted);
+result<void> remote_region_core::choose_path(const remote_region_options& options) {
+  const bool trusted = options.trusted_peer && descriptor_.foreign;
+  auto chosen = detail::choose_path(*this, options.transfer_method, trusted);
   if (!chosen) return std::move(chosen).why();
   chosen_ = *std::move(chosen);
   if (chosen_.path) path_ = chosen_.path.get();
+  in_place_ = path_->address() != nullptr || path_->method() == transfer_method::cma;
   return {};
 }
 
@@ -135,9 +138,7 @@ std::string remote_region_core::why_not(ucx::transfer_method wanted) const {
       why = chosen_.not_rma;
       break;
     case transfer_method::message:
-      if (!endpoint_.worker().context().has(feature::am)) {
-        why = "the context was made without feature::am";
-      }
+      if (!has_answers()) why = why_no_answers().text;
       break;
     case transfer_method::automatic:
       break;
@@ -151,12 +152,17 @@ std::string remote_region_core::why_not(ucx::transfer_method wanted) const {
 bool remote_region_core::shares_messages(access wanted) const noexcept {
   if (chosen_.path && chosen_.path->takes(wanted)) return false;
   // A file has no address.
-  return descriptor_.address != 0 && descriptor_.kind == memory_kind::host &&
-         endpoint_.worker().context().has(feature::am);
+  return descriptor_.address != 0 && descriptor_.kind == memory_kind::host && has_answers();
+}
+
+/// Where no message tells that the owner is gone, and the caller may drive nothing.
+void remote_region_core::look_at_owner() noexcept {
+  if (in_place_) endpoint_.worker().look_now_and_then();
 }
 
 operation* remote_region_core::start_read(std::uint64_t offset, std::span<std::byte> into,
                                           const io_options& options, std::error_code& ec) {
+  look_at_owner();
   if ((ec = check(offset, into.size(), access::read)) || into.empty()) return nullptr;
   const bool device = is_on_device(into, ec);
   if (ec) return nullptr;
@@ -170,6 +176,7 @@ operation* remote_region_core::start_read(std::uint64_t offset, std::span<std::b
 operation* remote_region_core::start_write(const std::shared_ptr<write_tracker>& tracker,
                                            std::uint64_t offset, std::span<const std::byte> from,
                                            const io_options& options, std::error_code& ec) {
+  look_at_owner();
   if ((ec = check(offset, from.size(), access::write)) || from.empty()) return nullptr;
   const bool device = is_on_device(from, ec);
   if (ec) return nullptr;
@@ -230,6 +237,10 @@ operation* remote_region_core::start_flush(const std::shared_ptr<write_tracker>&
   const bool by_ucx = tracker->has_unconfirmable();
   if (!by_ucx && tracker->settled() && posted->idle()) {
     ec = tracker->take_failure();
+    if (tracker->take_in_place() && !ec) {  // the writer's processor wrote: only if the owner lives
+      if (!endpoint_.worker().in_handler()) endpoint_.worker().look();
+      ec = endpoint_.failure();
+    }
     return nullptr;
   }
   worker_core& worker = endpoint_.worker();
@@ -246,12 +257,13 @@ operation* remote_region_core::start_atomic(std::uint64_t offset, const atomic_a
     ec = errc::invalid_argument;
     return nullptr;
   }
+  look_at_owner();
   if ((ec = check(offset, wanted.width, access_for(wanted, !previous.empty())))) return nullptr;
   if (!is_aligned(descriptor_.address + offset, wanted.width)) {
     ec = errc::invalid_argument;
     return nullptr;
   }
-  if (descriptor_.address == 0 || descriptor_.kind != memory_kind::host) {
+  if (descriptor_.address == 0 || descriptor_.kind != memory_kind::host || descriptor_.foreign) {
     ec = errc::not_supported;
     return nullptr;
   }
@@ -274,11 +286,11 @@ operation* remote_region_core::start_notify(const std::shared_ptr<write_tracker>
                                             std::uint64_t value, const io_options& options,
                                             std::error_code& ec) {
   if ((ec = check(0, 0, access::write))) return nullptr;
-  worker_core& worker = endpoint_.worker();
-  if (!worker.context().has(feature::am)) {
-    ec = errc::feature_disabled;
+  if (!has_answers()) {
+    ec = why_no_answers().code;
     return nullptr;
   }
+  worker_core& worker = endpoint_.worker();
   std::unique_ptr<notify_operation> started(worker.pool_of<notify_operation>().take());
   started->begin(shared_from_this(), tracker, posted, value,
                  worker.deadline_after(options.timeout));

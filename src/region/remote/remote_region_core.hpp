@@ -106,7 +106,8 @@ class remote_region_core final : public peer_region,
 
  private:
   remote_region_core(endpoint_core& endpoint, const remote_descriptor& descriptor);
-  result<void> choose_path(ucx::transfer_method wanted);
+  void look_at_owner() noexcept;
+  result<void> choose_path(const remote_region_options& options);
   operation* read_into_device(std::uint64_t offset, std::span<std::byte> into,
                               const io_options& options, std::error_code& ec);
   operation* write_from_device(const std::shared_ptr<write_tracker>& tracker, std::uint64_t offset,
@@ -119,6 +120,7 @@ class remote_region_core final : public peer_region,
   path_choice chosen_;              // with a better path, or none; never changed behind make()
   transfer_path* path_ = &by_message_;
   std::function<void()> when_released_;
+  bool in_place_ = false;  // the caller's processor moves the bytes
   bool closed_ = false;
   bool revoked_ = false;
 };

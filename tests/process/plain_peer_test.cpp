@@ -1,0 +1,358 @@
+// Memory that a process exposes by UCX's own calls (process/plain_peer.cpp), as regions and
+// streams.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <ucp/api/ucp.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "support/bytes/hex.hpp"
+#include "support/process/child_process.hpp"
+#include "ucx/context.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/error.hpp"
+#include "ucx/remote_atomic.hpp"
+#include "ucx/remote_region.hpp"
+#include "ucx/stream.hpp"
+#include "ucx/worker.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+constexpr std::size_t plain_size = 1'000'000;
+constexpr std::uint64_t letters_sum =
+    (plain_size / 26) * (26 * 97 + 325) +
+    (97 + 98 + 99 + 100 + 101 + 102 + 103 + 104 + 105 + 106 + 107 + 108 + 109 + 110);
+static_assert(plain_size % 26 == 14);
+
+bool letters(std::span<const std::byte> bytes, std::size_t from = 0) {
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] != static_cast<std::byte>('a' + (from + i) % 26)) return false;
+  }
+  return true;
+}
+
+bool is_newer_than(unsigned major, unsigned minor) {
+  unsigned found[3] = {};
+  ucp_get_version(&found[0], &found[1], &found[2]);
+  return std::pair(found[0], found[1]) >= std::pair(major, minor);
+}
+
+/// The other process, and what it told of itself.
+class plain_owner {
+ public:
+  plain_owner(const std::string& transports, const std::string& where, const std::string& memory)
+      : process_(sibling_program("ucxio-plain-peer"),
+                 {transports, where, memory, std::to_string(plain_size)}) {
+    std::istringstream told(process_.read_line(30s).value_or("nothing"));
+    std::string ready;
+    std::string key;
+    told >> ready >> where_ >> key >> std::hex >> base_;
+    EXPECT_EQ(ready, "ready") << told.str();
+    key_ = from_hex(key);
+  }
+
+  std::string ask(const std::string& line) {
+    process_.write_line(line);
+    return process_.read_line(30s).value_or("no answer");
+  }
+  child_process& process() noexcept { return process_; }
+  worker_address address() const { return worker_address::from_native(from_hex(where_)); }
+  socket_address listens() const { return socket_address("127.0.0.1:" + where_); }
+  remote_descriptor descriptor(access granted = access::read_write) const {
+    return remote_descriptor::of_key(base_, plain_size, key_, granted);
+  }
+
+ private:
+  child_process process_;
+  std::string where_;
+  std::vector<std::byte> key_;
+  std::uint64_t base_ = 0;
+};
+
+/// This side, over TCP on the loopback or one host's memory.
+struct plain_reader {
+  explicit plain_reader(std::vector<std::string> transports, worker_options options = {})
+      : parent(options_for(std::move(transports))), driven(parent, options) {}
+
+  static context_options options_for(std::vector<std::string> transports) {
+    context_options made;
+    made.transports = std::move(transports);
+    if (made.transports.front() == "tcp") made.devices = {"lo"};
+    return made;
+  }
+  endpoint connect(const worker_address& peer) {
+    endpoint made(driven, peer, {.plain_peer = true});
+    made.wait_connected();
+    return made;
+  }
+
+  context parent;
+  worker driven;
+};
+
+/// Waits without end for nobody: each use of a dead or stopped peer ends within this.
+constexpr std::chrono::seconds plain_bound{20};
+
+TEST(PlainPeer, OverTcpIsRefusedUnlessItIsTrusted) {
+  plain_owner owner("tcp", "address", "own");
+  plain_reader reader({"tcp"});
+  const endpoint connection = reader.connect(owner.address());
+  try {
+    const remote_region refused(connection, owner.descriptor());
+    FAIL() << "it was opened";
+  } catch (const error& why) {
+    EXPECT_EQ(why.code(), errc::not_supported);
+    EXPECT_THAT(why.what(), HasSubstr("only emulates RMA"));
+    EXPECT_THAT(why.what(), HasSubstr("trusted_peer"));
+  }
+}
+
+class TrustedPlainPeer : public testing::TestWithParam<const char*> {
+ protected:
+  endpoint connect() {
+    if (by_listener_) return endpoint(reader_.driven, owner_.listens(), {.plain_peer = true});
+    return reader_.connect(owner_.address());
+  }
+  remote_region open(const endpoint& over) {
+    return remote_region(over, owner_.descriptor(), {.trusted_peer = true});
+  }
+
+  const bool by_listener_ = std::string(GetParam()) == "listener";
+  plain_owner owner_{"tcp", by_listener_ ? "127.0.0.1" : "address", "own"};
+  plain_reader reader_{{"tcp"}};
+};
+
+TEST_P(TrustedPlainPeer, IsReadAndWritten) {
+  const endpoint connection = connect();
+  EXPECT_EQ(connection.state(), connection_state::active);
+  remote_region region = open(connection);
+  EXPECT_EQ(region.transfer_method(), transfer_method::rma);
+  EXPECT_EQ(region.size(), plain_size);
+  std::vector<std::byte> into(plain_size);
+  region.read_at(0, into);
+  EXPECT_TRUE(letters(into));
+  region.read_at(77, std::span(into).first(8));
+  EXPECT_TRUE(letters(std::span(into).first(8), 77));
+  EXPECT_EQ(owner_.ask("sum"), std::to_string(letters_sum));
+  const std::vector<std::byte> ones(plain_size, std::byte{1});
+  region.write_at(0, ones);
+  region.flush();
+  EXPECT_EQ(owner_.ask("sum"), std::to_string(plain_size));
+}
+
+TEST_P(TrustedPlainPeer, IsAStream) {
+  const endpoint connection = connect();
+  owner_.ask("fill 10");
+  {
+    ucx::ostream out(open(connection));
+    out << "a line\nanother\n";
+    ASSERT_TRUE(out.flush());
+  }
+  ucx::istream in(open(connection));
+  std::string line;
+  ASSERT_TRUE(std::getline(in, line));
+  EXPECT_EQ(line, "a line");
+  ASSERT_TRUE(std::getline(in, line));
+  EXPECT_EQ(line, "another");
+}
+
+TEST_P(TrustedPlainPeer, AnswersNoMessages) {
+  endpoint connection = connect();
+  std::error_code ec;
+  connection.send(1, as_bytes(std::span("text")), {}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  std::vector<std::byte> into(8);
+  connection.receive(1, into, {}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  remote_region region = open(connection);
+  region.notify(1, {}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  remote_atomic<std::uint64_t>(region, 0).load({}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  region.read_at(0, into, {.verify = true}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  EXPECT_EQ(region.content(), content_id());
+  for (const transfer_method each :
+       {transfer_method::message, transfer_method::mapped, transfer_method::cma}) {
+    EXPECT_NE(region.why_not(each), "");
+    const remote_region refused(connection, owner_.descriptor(),
+                                {.transfer_method = each, .trusted_peer = true}, ec);
+    EXPECT_EQ(ec, errc::not_supported);
+  }
+  region.read_at(0, into);
+  EXPECT_TRUE(letters(into));
+}
+
+TEST_P(TrustedPlainPeer, ThatIsKilledEndsReads) {
+  endpoint connection = connect();
+  remote_region region = open(connection);
+  std::vector<std::byte> into(plain_size);
+  region.read_at(0, into);
+  owner_.process().kill();
+  const auto began = std::chrono::steady_clock::now();
+  std::error_code ec;
+  while (!ec && std::chrono::steady_clock::now() < began + plain_bound) {
+    region.read_at(0, into, {.timeout = 1s}, ec);
+  }
+  EXPECT_TRUE(ec == errc::connection_reset || ec == errc::timed_out) << ec.message();
+  EXPECT_EQ(connection.state(), connection_state::failed);
+}
+
+TEST_P(TrustedPlainPeer, ThatStopsEndsReadsByTheirDeadline) {
+  endpoint connection = connect();
+  remote_region region = open(connection);
+  std::vector<std::byte> into(plain_size);
+  region.read_at(0, into);
+  owner_.process().stop();
+  std::error_code ec;
+  region.read_at(0, into, {.timeout = 200ms}, ec);
+  EXPECT_EQ(ec, errc::timed_out);
+  EXPECT_EQ(connection.state(), connection_state::failed)
+      << "UCX might still write into the caller's memory";
+  // UCX 1.13 may end the peer when it goes on; this side is of use to another one.
+  plain_owner other("tcp", "address", "own");
+  const endpoint again = reader_.connect(other.address());
+  remote_region reopened(again, other.descriptor(), {.trusted_peer = true});
+  reopened.read_at(0, into);
+  EXPECT_TRUE(letters(into));
+}
+
+TEST_P(TrustedPlainPeer, ThatIsSilentStaysConnected) {
+  plain_reader impatient({"tcp"}, {.heartbeat_interval = 20ms, .heartbeat_timeout = 100ms});
+  endpoint connection = by_listener_
+                            ? endpoint(impatient.driven, owner_.listens(), {.plain_peer = true})
+                            : impatient.connect(owner_.address());
+  remote_region region = open(connection);
+  const auto until = std::chrono::steady_clock::now() + 500ms;
+  while (std::chrono::steady_clock::now() < until) impatient.driven.progress();
+  std::vector<std::byte> into(plain_size);
+  region.read_at(0, into);
+  EXPECT_TRUE(letters(into));
+}
+
+INSTANTIATE_TEST_SUITE_P(By, TrustedPlainPeer, testing::Values("address", "listener"),
+                         [](const auto& instance) { return std::string(instance.param); });
+
+TEST(PlainPeer, ThatIsGoneIsNotConnectedTo) {
+  plain_owner owner("tcp", "address", "own");
+  plain_owner listening("tcp", "127.0.0.1", "own");
+  owner.process().kill();
+  listening.process().kill();
+  plain_reader reader({"tcp"}, {.connect_timeout = 2s});
+  endpoint connection(reader.driven, owner.address(), {.plain_peer = true});
+  const auto began = std::chrono::steady_clock::now();
+  while (connection.state() != connection_state::failed &&
+         std::chrono::steady_clock::now() < began + plain_bound) {
+    reader.driven.progress();
+  }
+  EXPECT_EQ(connection.state(), connection_state::failed);
+  std::error_code ec;
+  const endpoint refused(reader.driven, listening.listens(), {.plain_peer = true}, ec);
+  EXPECT_EQ(ec, errc::connection_refused);
+}
+
+// One host's memory: UCX maps what it allocated.
+
+TEST(PlainPeerOfThisHost, IsMapped) {
+  plain_owner owner("posix,cma,self", "address", "allocated");
+  plain_reader reader({"posix", "cma", "self"});
+  const endpoint connection = reader.connect(owner.address());
+  remote_region region(connection, owner.descriptor());
+  EXPECT_EQ(region.transfer_method(), transfer_method::rma);
+  std::vector<std::byte> into(plain_size);
+  region.read_at(0, into);
+  EXPECT_TRUE(letters(into));
+  const std::vector<std::byte> ones(plain_size, std::byte{1});
+  region.write_at(0, ones);
+  region.flush();
+  EXPECT_EQ(owner.ask("sum"), std::to_string(plain_size));
+  ucx::istream in(std::move(region));
+  EXPECT_EQ(in.get(), 1);
+}
+
+TEST(PlainPeerOfThisHost, IsMappedWithoutCma) {
+  plain_owner owner("posix,self", "address", "allocated");
+  plain_reader reader({"posix", "self"});
+  const endpoint connection = reader.connect(owner.address());
+  remote_region region(connection, owner.descriptor());
+  owner.process().stop();
+  std::vector<std::byte> into(plain_size);
+  region.read_at(0, into);
+  EXPECT_TRUE(letters(into));
+  const std::vector<std::byte> ones(plain_size, std::byte{1});
+  region.write_at(0, ones);
+  region.flush();
+  owner.process().resume();
+  EXPECT_EQ(owner.ask("sum"), std::to_string(plain_size));
+}
+
+TEST(PlainPeerOfThisHost, OfItsOwnMemoryIsReadByCma) {
+  plain_owner owner("posix,cma,self", "address", "own");
+  plain_reader reader({"posix", "cma", "self"});
+  const endpoint connection = reader.connect(owner.address());
+  std::error_code ec;
+  if (!is_newer_than(1, 22)) {
+    const remote_region refused(connection, owner.descriptor(access::read), {}, ec);
+    EXPECT_EQ(ec, errc::not_supported);
+    GTEST_SKIP() << "this UCX does not read memory by CMA";
+  }
+  remote_region region(connection, owner.descriptor(access::read));
+  std::vector<std::byte> into(plain_size);
+  region.read_at(0, into);
+  EXPECT_TRUE(letters(into));
+  owner.process().stop();
+  region.read_at(100, into = std::vector<std::byte>(1000));
+  EXPECT_TRUE(letters(into, 100)) << "the system moves the bytes";
+  owner.process().resume();
+}
+
+TEST(PlainPeerOfThisHost, OfItsOwnMemoryIsWrittenWhereItIsTrusted) {
+  if (!is_newer_than(1, 22)) GTEST_SKIP() << "this UCX does not read memory by CMA";
+  plain_owner owner("posix,cma,self", "address", "own");
+  plain_reader reader({"posix", "cma", "self"});
+  const endpoint connection = reader.connect(owner.address());
+  try {
+    const remote_region refused(connection, owner.descriptor());
+    FAIL() << "it was opened";
+  } catch (const error& why) {
+    EXPECT_EQ(why.code(), errc::not_supported);
+    EXPECT_THAT(why.what(), HasSubstr("trusted_peer"));
+  }
+  remote_region region(connection, owner.descriptor(), {.trusted_peer = true});
+  const std::vector<std::byte> ones(plain_size, std::byte{1});
+  region.write_at(0, ones);
+  region.flush();
+  EXPECT_EQ(owner.ask("sum"), std::to_string(plain_size));
+}
+
+TEST(PlainPeerOfThisHost, ThatIsKilledEndsReadsOrLeavesTheBytes) {
+  plain_owner owner("posix,cma,self", "address", "allocated");
+  plain_reader reader({"posix", "cma", "self"});
+  const endpoint connection = reader.connect(owner.address());
+  remote_region region(connection, owner.descriptor());
+  std::vector<std::byte> into(plain_size);
+  region.read_at(0, into);
+  owner.process().kill();
+  std::error_code ec;
+  region.read_at(0, into, {.timeout = 1s}, ec);
+  EXPECT_TRUE(!ec || ec == errc::connection_reset || ec == errc::io_error || ec == errc::timed_out)
+      << ec.message();
+  EXPECT_TRUE(ec || letters(into)) << "the mapping keeps the last bytes";
+}
+
+}  // namespace
+}  // namespace ucx::test

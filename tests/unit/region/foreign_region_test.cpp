@@ -1,0 +1,258 @@
+// Regions of peers that have UCX alone, and connections to these, over the simulation.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "support/basics/mentions.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/replaced/shortage.hpp"
+#include "support/simulated/simulated_pair.hpp"
+#include "ucx/access.hpp"
+#include "ucx/error.hpp"
+#include "ucx/memory_region.hpp"
+#include "ucx/remote_atomic.hpp"
+#include "ucx/remote_region.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t foreign_size = 4096;
+
+simulated_pair_options hardware() {
+  simulated_pair_options options;
+  options.link.emulated_rma = false;
+  options.link.resources = {"self/memory0", "rc_mlx5/mlx5_0:1"};
+  return options;
+}
+
+/// The owner has this library, but the reader is told of its key alone.
+struct foreign_pair {
+  explicit foreign_pair(const simulated_pair_options& options) : pair(options) {}
+
+  endpoint connect(bool plain = true) {
+    endpoint made(pair.reader, pair.owner.address(), {.plain_peer = plain});
+    made.wait_connected();
+    return made;
+  }
+  remote_descriptor descriptor(access granted = access::read_write) const {
+    const remote_descriptor own = owned.descriptor();
+    return remote_descriptor::of_key(own.address, own.size, own.remote_key, granted);
+  }
+
+  simulated_pair pair;
+  std::vector<std::byte> memory = pattern(foreign_size);
+  memory_region owned{pair.owner_context, std::span(memory), access::read_write};
+};
+
+TEST(ForeignRegion, IsReachedByHardwareWithoutAMessage) {
+  foreign_pair all(hardware());
+  const endpoint connection = all.connect();
+  EXPECT_EQ(connection.state(), connection_state::active);
+  remote_region region(connection, all.descriptor());
+  EXPECT_EQ(region.transfer_method(), transfer_method::rma);
+  EXPECT_EQ(region.size(), foreign_size);
+  std::vector<std::byte> into(foreign_size);
+  region.read_at(0, into);
+  EXPECT_TRUE(holds_pattern(into));
+  const std::vector<std::byte> from = pattern(100, 7);
+  region.write_at(8, from);
+  region.flush();
+  EXPECT_TRUE(holds_pattern(std::span(all.memory).subspan(8, 100), 7));
+  EXPECT_EQ(all.pair.reader_process.count(call::am_send), 0U);
+  EXPECT_EQ(all.pair.owner_process.count(call::am_send), 0U);
+}
+
+TEST(ForeignRegion, IsCheckedHere) {
+  foreign_pair all(hardware());
+  const endpoint connection = all.connect();
+  remote_region region(connection, all.descriptor(access::read));
+  std::vector<std::byte> some(8);
+  std::error_code ec;
+  region.read_at(foreign_size - 7, some, {}, ec);
+  EXPECT_EQ(ec, errc::out_of_range);
+  region.write_at(0, some, {}, ec);
+  EXPECT_EQ(ec, errc::permission_denied);
+}
+
+TEST(ForeignRegion, HasNothingThatItsOwnerWouldAnswer) {
+  foreign_pair all(hardware());
+  const endpoint connection = all.connect();
+  remote_region region(connection, all.descriptor());
+  std::error_code ec;
+  region.notify(1, {}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  remote_atomic<std::uint64_t>(region, 0).load({}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  std::vector<std::byte> some(8);
+  region.read_at(0, some, {.verify = true}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  EXPECT_EQ(region.content(), content_id());
+  EXPECT_FALSE(region.can_refresh_size());
+  const std::string why = region.why_not(transfer_method::message);
+  EXPECT_TRUE(mentions(why, "answers no messages")) << why;
+  EXPECT_EQ(all.pair.reader_process.count(call::am_send), 0U);
+}
+
+TEST(ForeignRegion, NeverGoesByMessageToAPeerThatAnswers) {
+  foreign_pair all(hardware());
+  const endpoint connection = all.connect(false);
+  remote_region region(connection, all.descriptor());
+  EXPECT_EQ(region.transfer_method(), transfer_method::rma);
+  const std::uint64_t sent = all.pair.reader_process.count(call::am_send);
+  std::vector<std::byte> into(foreign_size);
+  std::error_code ec;
+  // Memory that can not be registered: a region of this library's goes by message.
+  all.pair.reader_process.faults().fail(call::get, UCS_ERR_IO_ERROR);
+  region.read_at(0, into, {}, ec);
+  EXPECT_EQ(ec, errc::io_error);
+  for (const transfer_method each :
+       {transfer_method::message, transfer_method::mapped, transfer_method::cma}) {
+    const remote_region refused(connection, all.descriptor(),
+                                {.transfer_method = each, .trusted_peer = true}, ec);
+    EXPECT_EQ(ec, errc::not_supported);
+  }
+  EXPECT_EQ(all.pair.reader_process.count(call::am_send), sent);
+}
+
+TEST(ForeignRegion, OverEmulatedRmaIsForTrustedPeers) {
+  foreign_pair all({});
+  const endpoint connection = all.connect();
+  try {
+    const remote_region refused(connection, all.descriptor());
+    FAIL() << "it was opened";
+  } catch (const error& why) {
+    EXPECT_EQ(why.code(), errc::not_supported);
+    EXPECT_TRUE(mentions(why.what(), "trusted_peer")) << why.what();
+  }
+  remote_region region(connection, all.descriptor(), {.trusted_peer = true});
+  std::vector<std::byte> into(foreign_size);
+  region.read_at(0, into);
+  EXPECT_TRUE(holds_pattern(into));
+  // Of this library's regions the option changes nothing.
+  const endpoint greeted = all.connect(false);
+  const remote_region known(greeted, all.owned.descriptor(), {.trusted_peer = true});
+  EXPECT_EQ(known.transfer_method(), transfer_method::message);
+}
+
+TEST(ForeignRegion, ThatIsGivenUpTakesTheConnection) {
+  foreign_pair all(hardware());
+  const endpoint connection = all.connect();
+  remote_region region(connection, all.descriptor());
+  all.pair.reader_process.faults().delay(call::get, 10s);
+  std::vector<std::byte> into(foreign_size);
+  std::error_code ec;
+  region.read_at(0, into, {.timeout = 1s}, ec);
+  EXPECT_EQ(ec, errc::timed_out);
+  EXPECT_EQ(connection.state(), connection_state::failed);
+}
+
+TEST(PlainConnection, SendsAndTakesNoMessages) {
+  foreign_pair all(hardware());
+  endpoint connection = all.connect();
+  std::vector<std::byte> some(8);
+  std::error_code ec;
+  connection.send(1, some, {}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  connection.stream_send(some, {}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  connection.receive(1, some, {}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  connection.stream_receive(some, stream_amount::all, {}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  EXPECT_EQ(all.pair.reader_process.count(call::am_send), 0U);
+}
+
+TEST(PlainConnection, ToARegionOfThisLibraryHasNoMessagesEither) {
+  foreign_pair all({});
+  const endpoint connection = all.connect();
+  std::error_code ec;
+  const remote_region refused(connection, all.owned.descriptor(), {}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+}
+
+TEST(PlainConnection, OutlivesSilenceAndCloses) {
+  foreign_pair all(hardware());
+  endpoint connection = all.connect();
+  remote_region region(connection, all.descriptor());
+  all.pair.network.advance(60s);
+  EXPECT_EQ(connection.state(), connection_state::active);
+  std::vector<std::byte> into(foreign_size);
+  region.read_at(0, into);
+  EXPECT_TRUE(holds_pattern(into));
+  region.close();
+  connection.close();
+  EXPECT_EQ(connection.state(), connection_state::closed);
+  EXPECT_EQ(all.pair.reader_process.count(call::am_send), 0U);
+}
+
+TEST(PlainConnection, WhoseWiringFailsFails) {
+  foreign_pair all(hardware());
+  for (const bool late : {false, true}) {
+    if (late)
+      all.pair.reader_process.faults().fail_late(call::ep_flush, UCS_ERR_UNREACHABLE);
+    else
+      all.pair.reader_process.faults().fail(call::ep_flush, UCS_ERR_UNREACHABLE);
+    endpoint connection(all.pair.reader, all.pair.owner.address(), {.plain_peer = true});
+    std::error_code ec;
+    connection.wait_connected(ec);
+    EXPECT_EQ(ec, errc::unreachable) << late;
+    EXPECT_EQ(connection.state(), connection_state::failed);
+  }
+}
+
+TEST(PlainConnection, WhoseWiringTakesTooLongTimesOut) {
+  foreign_pair all(hardware());
+  all.pair.reader_process.faults().delay(call::ep_flush, 60s);
+  endpoint connection(all.pair.reader, all.pair.owner.address(),
+                      {.connect_timeout = 2s, .plain_peer = true});
+  std::error_code ec;
+  connection.wait_connected(ec);
+  EXPECT_EQ(ec, errc::timed_out);
+  EXPECT_EQ(connection.state(), connection_state::failed);
+}
+
+/// Returns whether anything was short while such a connection was made.
+bool connect_without_memory(std::uint64_t point) {
+  foreign_pair all(hardware());
+  const worker_address where = all.pair.owner.address();
+  std::optional<endpoint> connection;
+  std::uint64_t failed = 0;
+  {
+    const lasting_shortage meanwhile(point);
+    const callback_scope ours(true);
+    try {
+      connection.emplace(all.pair.reader, where, endpoint_options{.plain_peer = true});
+      all.pair.reader.progress();
+    } catch (const std::bad_alloc&) {
+    } catch (const error& why) {
+      EXPECT_EQ(why.code(), errc::no_memory) << why.what();
+    }
+    failed = current_shortage.failed;
+  }
+  if (connection) {
+    std::error_code ec;
+    connection->wait_connected(ec);
+    EXPECT_TRUE(!ec || ec == errc::no_memory) << point << ": " << ec.message();
+  }
+  return failed > 0;
+}
+
+TEST(PlainConnection, IsMadeOrFailsWhereMemoryIsShort) {
+  std::uint64_t point = 0;
+  while (connect_without_memory(point))
+    ASSERT_LT(++point, 500U) << "it asks for memory without end";
+  EXPECT_GT(point, 3U);
+}
+
+}  // namespace
+}  // namespace ucx::test
