@@ -148,7 +148,7 @@ def side_by_side(names, networks):
 
 
 def for_page(results, drawn, made):
-    """Returns what the page has: networks stand side by side, contenders have no names, and few lines have no target."""
+    """Returns what the page has: networks side by side, no names of contenders, few lines without target."""
     networks = {name: lines for name, lines in results.items() if name != "newest"}
     every = {name: line for lines in reversed(networks.values()) for name, line in lines.items()}
     first = next(iter(networks.values()))
@@ -169,13 +169,6 @@ def for_page(results, drawn, made):
                       [[name.removeprefix("latency/8B/"),
                         *("/".join(number(lines[name][key]) for key in ("p50", "p90", "p99", "p99.9")
                                    if key in lines.get(name, {})) for lines in networks.values())] for name in names])
-    names = [name for name in every if "memory of a connection" in name]
-    if names:
-        text += ["", "### Memory of a server for each connection, kB", ""]
-        text += table(["connections", *networks],
-                      [[f"{every[name]['connections']:.0f}",
-                        *(f"{lines[name]['rate']:.4g}" if name in lines else "" for lines in networks.values())]
-                       for name in names])
     chosen = {name: line for name, line in every.items() if "connect_us" in line}
     if chosen:
         count = next(iter(chosen.values()))["connections"]
