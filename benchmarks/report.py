@@ -28,6 +28,8 @@ SECTIONS = {"Streams": r"(tcp|host|shm)/(read( verified)?|write|seek\+read|write
             "Messages": r"(tcp|shm)/(round trip|send|rate)/|socket/|by hand/",
             "Text, mapped memory, Boost and stores": r"text/|mapped/|store/|\w+/boost ",
             "Other libraries": r"alternatives/"}
+# Lines without a target that the page has all the same: those within one host.
+WITHOUT_TARGET = r"(host|shm)/(?!boost)"
 BEGIN, END = "<!-- The suite's report begins. -->", "<!-- The suite's report ends. -->"
 
 
@@ -146,14 +148,15 @@ def side_by_side(names, networks):
 
 
 def for_page(results, drawn, made):
-    """Returns what the page has: networks stand side by side, and contenders have no names."""
+    """Returns what the page has: networks side by side, no names of contenders, few lines without target."""
     networks = {name: lines for name, lines in results.items() if name != "newest"}
     every = {name: line for lines in reversed(networks.values()) for name, line in lines.items()}
     first = next(iter(networks.values()))
     every = {name: every[name] for name in [*first, *(name for name in every if name not in first)]}
     text = [f"Made by `benchmarks/run.sh`: {made}."]
     for section, pattern in SECTIONS.items():
-        names = [name for name, line in every.items() if "target" in line and re.match(pattern, name)]
+        names = [name for name, line in every.items() if "target" in line and re.match(pattern, name)
+                 and (line["target"] > 0 or re.match(WITHOUT_TARGET, name))]
         if names:
             text += ["", f"### {section}", "", *side_by_side(names, networks)]
         if section == "Streams" and "newest" in results:
@@ -166,13 +169,6 @@ def for_page(results, drawn, made):
                       [[name.removeprefix("latency/8B/"),
                         *("/".join(number(lines[name][key]) for key in ("p50", "p90", "p99", "p99.9")
                                    if key in lines.get(name, {})) for lines in networks.values())] for name in names])
-    names = [name for name in every if "memory of a connection" in name]
-    if names:
-        text += ["", "### Memory of a server for each connection, kB", ""]
-        text += table(["connections", *networks],
-                      [[f"{every[name]['connections']:.0f}",
-                        *(f"{lines[name]['rate']:.4g}" if name in lines else "" for lines in networks.values())]
-                       for name in names])
     chosen = {name: line for name, line in every.items() if "connect_us" in line}
     if chosen:
         count = next(iter(chosen.values()))["connections"]
