@@ -79,8 +79,8 @@ struct UCXIO_EXPORT remote_descriptor {
   /// The descriptor is `foreign`. Such a region is reached by RMA or by memory that UCX maps, never
   /// by message. Bounds are checked here only. Its `flush()` is that of UCX's endpoint. Atomics,
   /// `notify`, `verify` and `content()` are not supported, and `why_not()` tells of ways.
-  /// The bytes of a key have no checksum, and UCX may crash where one is flipped: carry them in
-  /// something that has one, such as `encode()`.
+  /// The bytes of a key have no checksum, and UCX may crash where one is flipped. Carry them in
+  /// something with a checksum, such as `encode()`.
   /// Errors: bad_descriptor (a key of no bytes, or of more than 4 KiB); invalid_argument (the end
   /// is beyond the address space; a value that is no access or no kind).
   static remote_descriptor of_key(std::uint64_t address, std::uint64_t size,
