@@ -47,9 +47,9 @@ struct remote_region_options {
   /// How the bytes move. With `automatic`, the environment's `UCXIO_TRANSFER_METHOD` (message, rma,
   /// cma, cuda_ipc, mapped) decides, if it is set.
   ucx::transfer_method transfer_method = way.value_or(ucx::transfer_method::automatic);
-  /// For foreign regions (`remote_descriptor::of_key`): also allows RMA that UCX emulates
-  /// over TCP, and writes by CMA. A peer that stops holds up the first until their
-  /// deadline. The peer can not revoke the second from a writer that stops.
+  /// For foreign regions (`remote_descriptor::of_key`): also allows RMA that UCX emulates over TCP,
+  /// and writes by CMA. A peer that stops holds up emulated accesses until their deadline. A peer
+  /// can not take its memory back from a writer that stops during a write by CMA.
   bool trusted_peer = false;
 };
 

@@ -8,11 +8,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <functional>
 #include <span>
 #include <sstream>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -229,6 +230,38 @@ TEST_P(TrustedPlainPeer, ThatStopsEndsReadsByTheirDeadline) {
   remote_region reopened(again, other.descriptor(), {.trusted_peer = true});
   reopened.read_at(0, into);
   EXPECT_TRUE(letters(into));
+}
+
+/// Reads without end, until the peer that `leaves` ends that.
+std::error_code read_until_gone(remote_region& region, const std::function<void()>& leaves,
+                                std::chrono::microseconds after) {
+  std::vector<std::byte> into(plain_size);
+  std::jthread leaver([&] {
+    std::this_thread::sleep_for(after);
+    leaves();
+  });
+  const auto until = std::chrono::steady_clock::now() + plain_bound;
+  std::error_code ec;
+  while (!ec && std::chrono::steady_clock::now() < until) {
+    region.read_at(0, into, {.timeout = 200ms}, ec);
+    EXPECT_TRUE(ec || letters(into));
+  }
+  return ec;
+}
+
+TEST(PlainPeer, MayLeaveInTheMiddleOfAnyRead) {
+  plain_reader reader({"tcp"});
+  for (int round = 0; round < 24; ++round) {
+    const bool stops = round % 2 == 0;
+    plain_owner owner("tcp", "address", "own");
+    endpoint connection = reader.connect(owner.address());
+    remote_region region(connection, owner.descriptor(), {.trusted_peer = true});
+    const std::error_code ec = read_until_gone(
+        region, [&] { stops ? owner.process().stop() : owner.process().kill(); },
+        std::chrono::microseconds(200 * round));
+    EXPECT_TRUE(ec == errc::timed_out || (!stops && ec == errc::connection_reset)) << ec.message();
+    EXPECT_EQ(connection.state(), connection_state::failed);
+  }
 }
 
 TEST_P(TrustedPlainPeer, ThatIsSilentStaysConnected) {
