@@ -19,6 +19,8 @@
 #include "ucx/socket_address.hpp"
 #include "ucx/version.hpp"
 
+struct ucp_mem;  ///< UCX's type: `ucp_mem_h` is a pointer to it.
+
 namespace ucx {
 
 /// The message of a writer to the owner of a region, sent when its writes were in place.
@@ -83,6 +85,14 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
   static memory_region allocate(const context& parent, std::size_t size, access granted,
                                 const memory_place& place = {}, std::error_code& ec = throws);
 
+  /// Exposes memory that the program has registered with UCX's context of `parent`, all of it.
+  /// Lifetime: the registration is the program's, and has to stay until `close()` or the destructor
+  /// returns.
+  /// Errors: invalid_argument (null, or none of UCX's), feature_disabled (a context without
+  /// `feature::rma`), not_supported (memory of a device), no_memory.
+  static memory_region adopt(const context& parent, ucp_mem* registered, access granted,
+                             std::error_code& ec = throws);
+
   memory_region(memory_region&& other) noexcept;
   memory_region& operator=(memory_region&& other) noexcept;
   /// Closes, within the `heartbeat_timeout` of the workers that serve it.
@@ -130,6 +140,11 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
   /// Threads: other threads may use the workers that serve it meanwhile. No handler of a worker
   /// that only one thread may use runs here.
   void close() noexcept;
+
+  /// Returns UCX's registration with the region's context, for calls of UCX's API (`memh`); null
+  /// where UCX has none. The caller must not unmap it.
+  /// Lifetime: until `close()` begins.
+  ucp_mem* native_handle() const noexcept;
 
 #if UCXIO_OLD_NAMES
   [[deprecated("use place().kind")]] memory_kind kind() const noexcept { return place().kind; }

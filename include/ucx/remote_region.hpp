@@ -19,6 +19,8 @@
 #include "ucx/request.hpp"
 #include "ucx/version.hpp"
 
+struct ucp_rkey;  ///< UCX's type: `ucp_rkey_h` is a pointer to it.
+
 namespace ucx {
 
 /// One piece of a batch of reads: the bytes from `offset` of the region on fill `into`.
@@ -208,6 +210,11 @@ class UCXIO_EXPORT remote_region {
   /// tell. It can for memory that is mapped here, or that it reads in place. Empty otherwise. For
   /// people: counting takes milliseconds where there are many mappings.
   std::optional<std::uint64_t> bytes_in_huge_pages() const;
+
+  /// Returns UCX's key to the region, for calls of UCX's API over `endpoint::native_handle()`; null
+  /// unless the transfer method is `rma`. The caller must not destroy it.
+  /// Lifetime: until the last handle to the region, or the connection, is gone.
+  ucp_rkey* native_key() const noexcept;
 
   /// Returns peer, region and way in words, as error texts have them.
   std::string description() const;

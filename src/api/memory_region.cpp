@@ -48,6 +48,15 @@ made_region make(const context& parent, std::size_t size, access granted,
   return detail::allocate_memory(*core, size, granted, place);
 }
 
+made_region take(const context& parent, ucp_mem* registered, access granted) {
+  if (registered == nullptr) {
+    return failure{errc::invalid_argument, "adopting registered memory: there is none"};
+  }
+  const auto core = open_core(parent);
+  if (!core) return core.why();
+  return detail::adopt_memory(*core, registered, granted);
+}
+
 }  // namespace
 
 memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted,
@@ -64,6 +73,14 @@ memory_region memory_region::allocate(const context& parent, std::size_t size, a
                                       const memory_place& place, std::error_code& ec) {
   memory_region made;
   made.core_ = make(parent, size, granted, place).or_end(ec);
+  detail::note_place(made.core_, &made);
+  return made;
+}
+
+memory_region memory_region::adopt(const context& parent, ucp_mem* registered, access granted,
+                                   std::error_code& ec) {
+  memory_region made;
+  made.core_ = take(parent, registered, granted).or_end(ec);
   detail::note_place(made.core_, &made);
   return made;
 }
@@ -92,6 +109,10 @@ access memory_region::granted() const noexcept { return core_ ? core_->granted()
 
 memory_place memory_region::place() const noexcept {
   return core_ ? core_->whereabouts() : memory_place();
+}
+
+ucp_mem* memory_region::native_handle() const noexcept {
+  return core_ ? core_->registration() : nullptr;
 }
 
 remote_descriptor memory_region::descriptor() const {

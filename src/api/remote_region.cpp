@@ -286,6 +286,12 @@ std::optional<std::uint64_t> remote_region::bytes_in_huge_pages() const {
   return core_ ? core_->path().bytes_in_huge_pages() : std::nullopt;
 }
 
+ucp_rkey* remote_region::native_key() const noexcept {
+  if (!core_) return nullptr;
+  const std::lock_guard guard(core_->endpoint().worker().lock());
+  return core_->path().key();
+}
+
 std::string remote_region::description() const {
   return core_ ? core_->description() : std::string("no region");
 }

@@ -105,4 +105,9 @@ result<std::shared_ptr<exposed_region>> allocate_memory(std::shared_ptr<context_
                  "allocating memory of kind " + std::string(to_string(place.kind))};
 }
 
+result<std::shared_ptr<exposed_region>> adopt_memory(std::shared_ptr<context_core> context,
+                                                     ucp_mem* registered, access granted) {
+  return memory_region_core::adopt(std::move(context), registered, granted);
+}
+
 }  // namespace ucx::detail

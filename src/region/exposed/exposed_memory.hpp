@@ -28,4 +28,8 @@ result<std::shared_ptr<exposed_region>> allocate_memory(std::shared_ptr<context_
                                                         std::size_t size, access granted,
                                                         const memory_place& place);
 
+/// Exposes memory that the program has registered with UCX.
+result<std::shared_ptr<exposed_region>> adopt_memory(std::shared_ptr<context_core> context,
+                                                     ucp_mem* registered, access granted);
+
 }  // namespace ucx::detail

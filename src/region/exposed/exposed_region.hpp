@@ -17,6 +17,8 @@
 #include "ucx/remote_descriptor.hpp"
 #include "worker/counted_region.hpp"
 
+struct ucp_mem;
+
 namespace ucx::detail {
 
 class context_core;
@@ -62,6 +64,9 @@ class exposed_region : public counted_region {
   /// Returns the file, or the memory of a device, which is read like one. Null for memory that the
   /// processor reaches, and while the region is being closed.
   virtual std::shared_ptr<file_source> source() const noexcept = 0;
+
+  /// Returns UCX's registration of the memory, where it has one.
+  virtual ucp_mem* registration() const noexcept { return nullptr; }
 
   /// Returns the sink for writes; null where they go into memory.
   virtual std::shared_ptr<write_sink> sink() noexcept { return nullptr; }

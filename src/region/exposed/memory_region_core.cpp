@@ -50,7 +50,40 @@ result<std::shared_ptr<exposed_region>> memory_region_core::make(
   return made;
 }
 
+result<std::shared_ptr<exposed_region>> memory_region_core::adopt(
+    std::shared_ptr<context_core> context, ucp_mem_h registered, access granted) {
+  if (!context->has(feature::rma)) {
+    return failure{errc::feature_disabled,
+                   "adopting registered memory on a context without feature::rma"};
+  }
+  std::shared_ptr<memory_region_core> made(new memory_region_core(std::move(context), granted));
+  if (const auto taken = made->take(registered); !taken) return taken.why();
+  made->lend();
+  made->expose();
+  return made;
+}
+
 memory_region_core::~memory_region_core() { close(); }
+
+result<void> memory_region_core::take(ucp_mem_h registered) {
+  ucp_mem_attr_t attributes = {};
+  attributes.field_mask =
+      UCP_MEM_ATTR_FIELD_ADDRESS | UCP_MEM_ATTR_FIELD_LENGTH | UCP_MEM_ATTR_FIELD_MEM_TYPE;
+  const ucs_status_t queried = context().api().mem_query(registered, &attributes);
+  if (queried != UCS_OK) {
+    return failure{make_error(queried),
+                   "asking where adopted memory is (UCX: " + words(queried) + ")"};
+  }
+  if (attributes.mem_type != UCS_MEMORY_TYPE_HOST) {
+    return failure{errc::not_supported, "adopting memory of kind " +
+                                            std::string(to_string(kind_of(attributes.mem_type)))};
+  }
+  memory_ = registered;
+  adopted_ = true;
+  data_ = static_cast<std::byte*>(attributes.address);
+  size_ = attributes.length;
+  return pack_key();
+}
 
 result<void> memory_region_core::map(std::byte* bytes, std::size_t size) {
   ucp_api& api = context().api();
@@ -191,9 +224,8 @@ remote_descriptor memory_region_core::descriptor() const {
 
 void memory_region_core::release() noexcept {
   record_.reset();
-  if (memory_ != nullptr) {
-    context().api().mem_unmap(context().handle(), std::exchange(memory_, nullptr));
-  }
+  if (memory_ != nullptr && !adopted_) context().api().mem_unmap(context().handle(), memory_);
+  memory_ = nullptr;
   file_.reset();
   keeps_.reset();
 }

@@ -30,6 +30,9 @@ class memory_region_core final : public exposed_region {
  public:
   static result<std::shared_ptr<exposed_region>> make(std::shared_ptr<context_core> context,
                                                       host_memory memory, access granted);
+  /// Exposes what the program has registered, and unmaps. Errors: as memory_region::adopt.
+  static result<std::shared_ptr<exposed_region>> adopt(std::shared_ptr<context_core> context,
+                                                       ucp_mem_h registered, access granted);
   ~memory_region_core() override;
 
   std::uint64_t size() const noexcept override { return size_; }
@@ -37,12 +40,14 @@ class memory_region_core final : public exposed_region {
   memory_place whereabouts() const noexcept override { return place_; }
   std::span<std::byte> bytes() const noexcept override { return {data_, size_}; }
   std::shared_ptr<file_source> source() const noexcept override { return nullptr; }
+  ucp_mem* registration() const noexcept override { return memory_; }
   remote_descriptor descriptor() const override;
 
  private:
   void release() noexcept override;
   using exposed_region::exposed_region;
   result<void> map(std::byte* bytes, std::size_t size);
+  result<void> take(ucp_mem_h registered);
   result<void> allocate_shared(std::size_t size);
   void allocate_privately(std::size_t size);
   result<void> pack_key();
@@ -60,6 +65,7 @@ class memory_region_core final : public exposed_region {
   std::unique_ptr<region_record> record_;  // where others of the host read it
   cma_handle loan_;
   ucp_mem_h memory_ = nullptr;
+  bool adopted_ = false;  // it is the program's
   std::vector<std::byte> key_;
 };
 

@@ -42,6 +42,7 @@ class rma_path final : public transfer_path {
                       const io_options& options, std::error_code& ec) override;
 
   std::byte* address() const noexcept override { return mapped_; }
+  ucp_rkey* key() const noexcept override { return key_; }
   void drop_key() noexcept override;
 
  private:

@@ -14,6 +14,8 @@
 #include "ucx/access.hpp"
 #include "ucx/request.hpp"
 
+struct ucp_rkey;
+
 namespace ucx::detail {
 
 class operation;
@@ -67,6 +69,8 @@ class transfer_path {
 
   /// Returns where the owner's memory is in this process; nullptr where it is not.
   virtual std::byte* address() const noexcept { return nullptr; }
+  /// Returns UCX's key, where it has one.
+  virtual ucp_rkey* key() const noexcept { return nullptr; }
   /// Returns whether the owner has taken the memory back, as far as that shows without asking.
   virtual bool is_withdrawn() const noexcept { return false; }
   /// Returns why it moves less than it might, for people; nothing where there is nothing to say.
