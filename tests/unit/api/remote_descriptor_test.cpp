@@ -158,6 +158,21 @@ TEST(RemoteDescriptor, HandleThatMakesNoSenseIsRefused) {
   }));
 }
 
+TEST(RemoteDescriptor, SurvivesTheWireWithDescriptors) {
+  remote_descriptor made = sample_of_device();
+  made.cuda_ipc.by_descriptors = true;
+  EXPECT_EQ(remote_descriptor::decode(made.encode()), made);
+  made.cuda_ipc = {.by_descriptors = true};  // made for no sharing
+  EXPECT_EQ(remote_descriptor::decode(made.encode()), made);
+  made.cma = {};
+  EXPECT_EQ(remote_descriptor::decode(made.encode()), made);
+  for (const memory_kind other : {memory_kind::host, memory_kind::cuda_managed}) {
+    made.kind = other;
+    made.device = -1;
+    EXPECT_EQ(error_of(made.encode()), errc::bad_descriptor);
+  }
+}
+
 // Bytes that no writer of ours would write, under an honest checksum.
 TEST(RemoteDescriptor, WithAHandleOfNoAllocationIsBad) {
   const auto honest = sample_of_device().encode();
