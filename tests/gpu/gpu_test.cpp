@@ -233,6 +233,7 @@ TEST_P(MemoryOfAnotherProcess, ThatIsKilledIsALostConnection) {
 
 /// The owner has it by cuMemMap, or of a pool, and shares it by descriptors.
 TEST_P(MemoryOfAnotherProcess, IsReadWhereItIsSharedByDescriptors) {
+  const buffer used = filled(memory_kind::cuda, 1, 1);  // so that this process uses a device
   for (const char* const what : {"mapped", "pooled"}) {
     const remote_descriptor described = remote_descriptor::decode(from_hex(
         owner_.ask(std::string("share ") + what + ' ' + std::to_string(tensor_size) + " 5")));
