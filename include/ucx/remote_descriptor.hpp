@@ -47,6 +47,9 @@ struct cuda_ipc_handle {
   std::array<std::byte, 64> bytes = {};
   std::uint64_t size = 0;    ///< The allocation's size; 0: there is no handle.
   std::uint64_t offset = 0;  ///< The region's beginning in the allocation.
+  /// Whether the memory is of a pool or of `cuMemMap`. Without a size it was made for no sharing.
+  /// Else the bytes tell where the owner has the table of the descriptors that share it.
+  bool by_descriptors = false;
 
   friend bool operator==(const cuda_ipc_handle&, const cuda_ipc_handle&) = default;
 };

@@ -17,9 +17,10 @@ constexpr std::uint8_t shareable_flag = 1;
 constexpr std::uint8_t file_flag = 2;
 constexpr std::uint8_t loan_flag = 4;
 constexpr std::uint8_t handle_flag = 8;
-constexpr std::uint8_t foreign_flag = 16;
+constexpr std::uint8_t descriptors_flag = 16;
+constexpr std::uint8_t foreign_flag = 32;
 constexpr std::uint8_t known_flags =
-    shareable_flag | file_flag | loan_flag | handle_flag | foreign_flag;
+    shareable_flag | file_flag | loan_flag | handle_flag | descriptors_flag | foreign_flag;
 /// The place of the flags: behind five numbers, the access and the kind.
 constexpr std::size_t flags_at = 5 * sizeof(std::uint64_t) + 2;
 
@@ -107,10 +108,11 @@ bool read_body(std::span<const std::byte> body, remote_descriptor& into) {
   if ((flags & file_flag) != 0 && !read_file(reader, into.memfd)) return false;
   if ((flags & loan_flag) != 0 && !read_loan(reader, into.cma)) return false;
   const bool has_handle = (flags & handle_flag) != 0;
+  into.cuda_ipc.by_descriptors = (flags & descriptors_flag) != 0;
   if (has_handle && !read_handle(reader, into.size, into.cuda_ipc)) return false;
-  if (has_handle &&
-      ((flags & loan_flag) == 0 || static_cast<memory_kind>(kind) != memory_kind::cuda))
-    return false;
+  if (has_handle && (flags & loan_flag) == 0) return false;
+  const bool is_shared = (flags & (handle_flag | descriptors_flag)) != 0;
+  if (is_shared && static_cast<memory_kind>(kind) != memory_kind::cuda) return false;
   if (!reader.finished() || key_length > longest_key) return false;
   if (!is_access(granted) || !is_memory_kind(kind)) return false;
   if ((flags & ~known_flags) != 0) return false;
@@ -214,10 +216,10 @@ std::vector<std::byte> remote_descriptor::encode() const {
   const bool has_file = memfd.process != 0;
   const bool has_loan = cma.process != 0;
   const bool has_handle = cuda_ipc.size != 0;
-  writer.put(static_cast<std::uint8_t>((shareable ? shareable_flag : 0U) |
-                                       (has_file ? file_flag : 0U) | (has_loan ? loan_flag : 0U) |
-                                       (has_handle ? handle_flag : 0U) |
-                                       (foreign ? foreign_flag : 0U)));
+  writer.put(static_cast<std::uint8_t>(
+      (shareable ? shareable_flag : 0U) | (has_file ? file_flag : 0U) |
+      (has_loan ? loan_flag : 0U) | (has_handle ? handle_flag : 0U) |
+      (cuda_ipc.by_descriptors ? descriptors_flag : 0U) | (foreign ? foreign_flag : 0U)));
   writer.put(wire_device(*this));
   writer.put(host);
   writer.put(static_cast<std::uint32_t>(remote_key.size()));

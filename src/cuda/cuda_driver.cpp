@@ -36,6 +36,24 @@ class symbol_table {
   bool complete_ = true;
 };
 
+void find_shared_by_descriptors(cuda_driver& into, symbol_table& symbols) noexcept {
+  symbols.find_some("cuMemRetainAllocationHandle", into.retain_allocation);
+  symbols.find_some("cuMemRelease", into.release_allocation);
+  symbols.find_some("cuMemExportToShareableHandle", into.export_allocation);
+  symbols.find_some("cuMemImportFromShareableHandle", into.import_allocation);
+  symbols.find_some("cuMemAddressReserve", into.reserve_addresses);
+  symbols.find_some("cuMemAddressFree", into.free_addresses);
+  symbols.find_some("cuMemMap", into.map);
+  symbols.find_some("cuMemUnmap", into.unmap);
+  symbols.find_some("cuMemSetAccess", into.set_access);
+  symbols.find_some("cuMemPoolExportToShareableHandle", into.export_pool);
+  symbols.find_some("cuMemPoolExportPointer", into.export_pool_pointer);
+  symbols.find_some("cuMemPoolImportFromShareableHandle", into.import_pool);
+  symbols.find_some("cuMemPoolImportPointer", into.import_pool_pointer);
+  symbols.find_some("cuMemPoolSetAccess", into.set_pool_access);
+  symbols.find_some("cuMemPoolDestroy", into.destroy_pool);
+}
+
 bool find_all(cuda_driver& into, void* library) noexcept {
   symbol_table symbols(library);
   // The numbers are those of the ABI that cuda.h has given these names since CUDA 3.2 to 11.
@@ -71,6 +89,8 @@ bool find_all(cuda_driver& into, void* library) noexcept {
   symbols.find_some("cuIpcGetMemHandle", into.share);
   symbols.find_some("cuIpcOpenMemHandle_v2", into.open_shared);
   symbols.find_some("cuIpcCloseMemHandle", into.close_shared);
+  symbols.find_some("cuMemGetAddressRange_v2", into.address_range);
+  find_shared_by_descriptors(into, symbols);
   symbols.find_some("cuStreamGetCtx", into.stream_context);
   symbols.find_some("cuStreamIsCapturing", into.stream_is_capturing);
   symbols.find_some("cuStreamWaitValue32_v2", into.stream_wait_value);

@@ -14,6 +14,7 @@
 
 struct CUctx_st;
 struct CUevent_st;
+struct CUmemPoolHandle_st;
 struct CUstream_st;
 
 namespace ucx::detail {
@@ -26,9 +27,21 @@ using address = unsigned long long;  // NOLINT(google-runtime-int): CUdeviceptr
 using context = CUctx_st*;
 using stream = CUstream_st*;
 using event = CUevent_st*;
+using pool = CUmemPoolHandle_st*;
+using allocation = unsigned long long;  // NOLINT(google-runtime-int): CUmemGenericAllocationHandle
 /// CUipcMemHandle, which is passed by its value.
 struct memory_handle {
   std::array<std::byte, 64> bytes = {};
+};
+/// CUmemPoolPtrExportData.
+struct pool_pointer {
+  std::array<std::byte, 64> bytes = {};
+};
+/// CUmemAccessDesc: what a device may do.
+struct access {
+  int location_type = 1;  // a device
+  int device = 0;
+  unsigned flags = 0;
 };
 
 constexpr result success = 0;
@@ -56,8 +69,11 @@ constexpr int attribute_memory_type = 2;
 constexpr int attribute_buffer_id = 7;
 constexpr int attribute_is_managed = 8;
 constexpr int attribute_device = 9;
+constexpr int attribute_has_ipc_handle = 10;
 constexpr int attribute_range_start = 11;
 constexpr int attribute_range_size = 12;
+constexpr int attribute_handle_types = 14;
+constexpr int attribute_pool = 17;
 constexpr unsigned type_host = 1;
 constexpr unsigned type_device = 2;
 
@@ -70,6 +86,9 @@ constexpr unsigned event_blocking_sync = 1;
 constexpr unsigned event_disable_timing = 2;
 constexpr int capture_relaxed = 2;
 constexpr unsigned lazy_peer_access = 1;
+constexpr unsigned handle_type_descriptor = 1;
+constexpr unsigned access_read = 1;
+constexpr unsigned access_read_write = 3;
 constexpr unsigned wait_value_geq = 0;
 constexpr int attribute_stream_mem_ops = 92;  ///< Of a device.
 }  // namespace cuda
@@ -120,6 +139,36 @@ struct cuda_driver {
   cuda::result (*open_shared)(cuda::address* opened, cuda::memory_handle shared,
                               unsigned flags) = nullptr;
   cuda::result (*close_shared)(cuda::address opened) = nullptr;
+  // Of memory that is shared by descriptors: likewise, or where the driver is older.
+  /// Of one mapping, where a reservation of addresses has several.
+  cuda::result (*address_range)(cuda::address* begin, std::size_t* size,
+                                cuda::address address) = nullptr;
+  cuda::result (*retain_allocation)(cuda::allocation* retained, void* address) = nullptr;
+  cuda::result (*release_allocation)(cuda::allocation allocation) = nullptr;
+  cuda::result (*export_allocation)(void* made, cuda::allocation allocation, unsigned type,
+                                    unsigned long long flags) = nullptr;  // NOLINT: its type
+  cuda::result (*import_allocation)(cuda::allocation* made, void* shared, unsigned type) = nullptr;
+  cuda::result (*reserve_addresses)(cuda::address* made, std::size_t size, std::size_t alignment,
+                                    cuda::address hint,
+                                    unsigned long long flags) = nullptr;  // NOLINT: its type
+  cuda::result (*free_addresses)(cuda::address begin, std::size_t size) = nullptr;
+  cuda::result (*map)(cuda::address begin, std::size_t size, std::size_t offset,
+                      cuda::allocation allocation,
+                      unsigned long long flags) = nullptr;  // NOLINT: its type
+  cuda::result (*unmap)(cuda::address begin, std::size_t size) = nullptr;
+  cuda::result (*set_access)(cuda::address begin, std::size_t size, const cuda::access* wanted,
+                             std::size_t count) = nullptr;
+  // Likewise: of memory of a pool.
+  cuda::result (*export_pool)(void* made, cuda::pool pool, unsigned type,
+                              unsigned long long flags) = nullptr;  // NOLINT: its type
+  cuda::result (*export_pool_pointer)(cuda::pool_pointer* made, cuda::address allocation) = nullptr;
+  cuda::result (*import_pool)(cuda::pool* made, void* shared, unsigned type,
+                              unsigned long long flags) = nullptr;  // NOLINT: its type
+  cuda::result (*import_pool_pointer)(cuda::address* made, cuda::pool pool,
+                                      cuda::pool_pointer* shared) = nullptr;
+  cuda::result (*set_pool_access)(cuda::pool pool, const cuda::access* wanted,
+                                  std::size_t count) = nullptr;
+  cuda::result (*destroy_pool)(cuda::pool pool) = nullptr;
   // Of streams that wait for a word of memory: likewise, or where the driver is older.
   cuda::result (*stream_context)(cuda::stream stream, cuda::context* context) = nullptr;
   cuda::result (*stream_is_capturing)(cuda::stream stream, int* status) = nullptr;
@@ -158,6 +207,18 @@ struct cuda_driver {
 
   bool shares_memory() const noexcept {
     return share != nullptr && open_shared != nullptr && close_shared != nullptr;
+  }
+  /// Whether memory of `cuMemMap` is shared by descriptors, and memory of pools.
+  bool shares_allocations() const noexcept {
+    return address_range != nullptr && retain_allocation != nullptr &&
+           release_allocation != nullptr && export_allocation != nullptr &&
+           import_allocation != nullptr && reserve_addresses != nullptr &&
+           free_addresses != nullptr && map != nullptr && unmap != nullptr && set_access != nullptr;
+  }
+  bool shares_pools() const noexcept {
+    return address_range != nullptr && export_pool != nullptr && export_pool_pointer != nullptr &&
+           import_pool != nullptr && import_pool_pointer != nullptr && set_pool_access != nullptr &&
+           destroy_pool != nullptr;
   }
   bool holds_streams() const noexcept {
     return stream_context != nullptr && stream_is_capturing != nullptr &&

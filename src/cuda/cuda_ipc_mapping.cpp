@@ -46,50 +46,26 @@ class closed_mappings {
   std::uint64_t count_ = 0;
 };
 
-/// Lets go of a mapping on the copier's thread: closing one may take as long as what is copied.
-class mapping_end final : public device_copy {
- public:
-  explicit mapping_end(std::unique_ptr<cuda_ipc_mapping> over) noexcept : over_(std::move(over)) {}
-  bool wanted() const noexcept override { return false; }
-  void done() noexcept override { over_.reset(); }
-
- private:
-  std::unique_ptr<cuda_ipc_mapping> over_;
-};
-
 }  // namespace
 
 cuda_ipc_mapping::cuda_ipc_mapping(std::shared_ptr<const cuda_context> context,
                                    const remote_descriptor& described) noexcept
-    : context_(std::move(context)), handle_(described.cuda_ipc), size_(described.size) {}
+    : device_mapping(std::move(context)), handle_(described.cuda_ipc), size_(described.size) {}
 
-std::shared_ptr<cuda_ipc_mapping> cuda_ipc_mapping::make(
-    const std::shared_ptr<device_copier>& copier, const remote_descriptor& described) {
-  std::unique_ptr<cuda_ipc_mapping> made(new cuda_ipc_mapping(copier->context(), described));
-  return {made.release(), [copier](cuda_ipc_mapping* ended) {
-            std::unique_ptr<cuda_ipc_mapping> over(ended);
-            try {
-              // Where that can not be, it goes here and now.
-              copier->start(std::make_shared<mapping_end>(std::move(over)));
-            } catch (const std::bad_alloc&) {
-            }
-          }};
+std::shared_ptr<device_mapping> cuda_ipc_mapping::make(const std::shared_ptr<device_copier>& copier,
+                                                       const remote_descriptor& described) {
+  return closed_by(
+      copier, std::unique_ptr<device_mapping>(new cuda_ipc_mapping(copier->context(), described)));
 }
 
 cuda_ipc_mapping::~cuda_ipc_mapping() {
   if (opened_ == 0) return;
-  const current_context current(*context_);
-  if (current.result() == cuda::success) context_->driver().close_shared(opened_);
+  const current_context current(*context());
+  if (current.result() == cuda::success) context()->driver().close_shared(opened_);
   closed_mappings::all().add();
 }
 
-std::byte* cuda_ipc_mapping::open() noexcept {
-  std::call_once(asked_, [this] { map(); });
-  if (is_refused()) return nullptr;
-  return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(opened_ + handle_.offset));
-}
-
-void cuda_ipc_mapping::map() noexcept {
+std::byte* cuda_ipc_mapping::map() noexcept {
   cuda::memory_handle handle;
   handle.bytes = handle_.bytes;
   // Drivers of before CUDA 11 open nothing twice in one context. So this waits for a mapping that
@@ -99,12 +75,13 @@ void cuda_ipc_mapping::map() noexcept {
   for (bool in_time = true; in_time;) {
     const std::uint64_t closed = closed_mappings::all().count();
     in_time = clock::now() < until;
-    result_ = context_->driver().open_shared(&opened_, handle, cuda::lazy_peer_access);
+    result_ = context()->driver().open_shared(&opened_, handle, cuda::lazy_peer_access);
     if (result_ != cuda::already_mapped) break;
     if (in_time) closed_mappings::all().await_more_than(closed, until);
   }
   if (result_ != cuda::success) opened_ = 0;
-  if (result_ != cuda::success || !holds_region()) refused_.store(true, std::memory_order_release);
+  if (result_ != cuda::success || !holds_region()) return nullptr;
+  return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(opened_ + handle_.offset));
 }
 
 /// The descriptor may say what it likes: beyond the allocation is other memory, or a fault that
@@ -114,7 +91,7 @@ bool cuda_ipc_mapping::holds_region() const noexcept {
   std::size_t size = 0;
   std::array<int, 2> attributes{cuda::attribute_range_start, cuda::attribute_range_size};
   std::array<void*, 2> values{&begin, &size};
-  if (context_->driver().pointer_attributes(2, attributes.data(), values.data(), opened_) !=
+  if (context()->driver().pointer_attributes(2, attributes.data(), values.data(), opened_) !=
       cuda::success) {
     return false;
   }
@@ -123,7 +100,7 @@ bool cuda_ipc_mapping::holds_region() const noexcept {
 
 std::string cuda_ipc_mapping::refusal() const {
   if (result_ == cuda::success) return "the allocation there is not the one of the descriptor";
-  return cuda_words(context_->driver(), "cuIpcOpenMemHandle", result_);
+  return cuda_words(context()->driver(), "cuIpcOpenMemHandle", result_);
 }
 
 }  // namespace ucx::detail

@@ -17,10 +17,9 @@
 #include "wire/wire.hpp"
 
 namespace ucx::detail {
-namespace {
 
-/// Returns when a process started, word 22 of /proc/PID/stat; 0 where that can not be read.
-std::uint64_t start_of(std::uint64_t process) {
+/// Word 22 of /proc/PID/stat.
+std::uint64_t start_of_process(std::uint64_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   const std::string status{std::istreambuf_iterator<char>(file), {}};
   const std::size_t name = status.rfind(')');  // a name may hold anything
@@ -32,6 +31,8 @@ std::uint64_t start_of(std::uint64_t process) {
   words >> started;
   return words ? started : 0;
 }
+
+namespace {
 
 #ifdef SYS_pidfd_open
 /// Returns whether the process that has this descriptor has ended.
@@ -47,7 +48,7 @@ std::optional<process_identity> read_own() {
   process_identity made;
   made.process = static_cast<std::uint64_t>(::getpid());
   made.pid_namespace = space.st_ino;
-  made.started = start_of(made.process);
+  made.started = start_of_process(made.process);
   if (made.pid_namespace == 0 || made.started == 0) return std::nullopt;
   return made;
 }
@@ -96,7 +97,7 @@ process_identity::opened process_identity::open() const {
     return made;
   }
   // Behind the descriptor: from here on the number is of whom that is about.
-  if (start_of(process) == started) return made;
+  if (start_of_process(process) == started) return made;
   // Another process has the number, or none has it any more. If the process of the descriptor has
   // ended, so has the one that is sought.
   opened ended;

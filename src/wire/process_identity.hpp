@@ -38,6 +38,9 @@ struct process_identity {
   friend bool operator==(const process_identity&, const process_identity&) = default;
 };
 
+/// Returns when a process of this host started, in the same ticks; 0 where the system does not say.
+std::uint64_t start_of_process(std::uint64_t process);
+
 /// Reads one; nothing if it is damaged, of another version, or there is none.
 std::optional<process_identity> decode_process_identity(std::span<const std::byte> wire);
 

@@ -1,9 +1,12 @@
 // What the other tests here rely on.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "support/bytes/pattern.hpp"
@@ -95,6 +98,69 @@ TEST(FakeCuda, SharesMemoryOfADeviceWithOtherProcessesOnly) {
   EXPECT_EQ(cuIpcGetMemHandle(&shared, cuda_program::address(managed)), 1);
   EXPECT_EQ(fake_cuda_opened(), 0U);
   cuda_program::free(memory);
+}
+
+constexpr std::size_t fake_granularity = std::size_t{2} << 20U;
+
+TEST(FakeCuda, MapsWhatProgramsReserveAndAllow) {
+  const cuda_program program;
+  std::vector<std::byte> host(10);
+  const std::uint64_t to = cuda_program::address(host);
+  const fake_cuda_properties closed{1, 0, 1, 0, nullptr, {}};
+  std::uint64_t handle = 0;
+  std::uint64_t begin = 0;
+  EXPECT_EQ(cuMemCreate(&handle, fake_granularity - 1, &closed, 0), 1);
+  ASSERT_EQ(cuMemCreate(&handle, fake_granularity, &closed, 0), 0);
+  ASSERT_EQ(cuMemAddressReserve(&begin, 2 * fake_granularity, 0, 0, 0), 0);
+  EXPECT_EQ(cuMemcpy(to, begin, 10), 1);  // nothing is mapped
+  EXPECT_EQ(cuMemMap(begin, fake_granularity, 1, handle, 0), 1);
+  EXPECT_EQ(cuMemMap(begin, 2 * fake_granularity, 0, handle, 0), 1);
+  ASSERT_EQ(cuMemMap(begin, fake_granularity, 0, handle, 0), 0);
+  EXPECT_EQ(cuMemMap(begin, fake_granularity, 0, handle, 0), 1);
+  EXPECT_EQ(cuMemcpy(to, begin, 10), 1);  // no device may
+  fake_cuda_access wanted{1, 0, 1};
+  EXPECT_EQ(cuMemSetAccess(begin, 2 * fake_granularity, &wanted, 1), 1);
+  ASSERT_EQ(cuMemSetAccess(begin, fake_granularity, &wanted, 1), 0);
+  EXPECT_EQ(cuMemcpy(to, begin, 10), 0);
+  EXPECT_EQ(cuMemcpy(begin, to, 10), 1);  // for reading alone
+  EXPECT_EQ(cuMemcpy(to, begin + fake_granularity - 1, 2), 1);
+  int file = -1;
+  EXPECT_EQ(cuMemExportToShareableHandle(&file, handle, 1, 0), 1);
+  ASSERT_EQ(cuMemRelease(handle), 0);
+  EXPECT_EQ(cuMemcpy(to, begin, 10), 0);
+  EXPECT_EQ(cuMemAddressFree(begin, 2 * fake_granularity), 1);
+  EXPECT_EQ(cuMemUnmap(begin, fake_granularity / 2), 1);
+  ASSERT_EQ(cuMemUnmap(begin, fake_granularity), 0);
+  EXPECT_EQ(fake_cuda_places(), 0U);
+  EXPECT_EQ(cuMemAddressFree(begin, fake_granularity), 1);
+  EXPECT_EQ(cuMemAddressFree(begin, 2 * fake_granularity), 0);
+  EXPECT_EQ(cuMemcpy(to, begin, 10), 1);
+}
+
+TEST(FakeCuda, ImportsOnlyTheDescriptorsThatItGaveOut) {
+  const cuda_program program;
+  const fake_cuda_properties shared{1, 1, 1, 0, nullptr, {}};
+  std::uint64_t handle = 0;
+  ASSERT_EQ(cuMemCreate(&handle, fake_granularity, &shared, 0), 0);
+  int file = -1;
+  ASSERT_EQ(cuMemExportToShareableHandle(&file, handle, 1, 0), 0);
+  const int again = ::open(("/proc/self/fd/" + std::to_string(file)).c_str(), O_RDWR | O_CLOEXEC);
+  const int duplicate = ::dup(file);
+  const auto import = [](int number) {
+    std::uint64_t made = 0;
+    const int result = cuMemImportFromShareableHandle(
+        &made, reinterpret_cast<void*>(static_cast<std::uintptr_t>(number)), 1);
+    if (result == 0) {
+      EXPECT_EQ(cuMemRelease(made), 0);
+    }
+    return result;
+  };
+  EXPECT_EQ(import(file), 0);
+  EXPECT_EQ(import(duplicate), 0);
+  EXPECT_EQ(import(again), 1);
+  for (const int each : {file, again, duplicate}) ::close(each);
+  EXPECT_EQ(cuMemRelease(handle), 0);
+  EXPECT_EQ(fake_cuda_handles(), 0U);
 }
 
 }  // namespace

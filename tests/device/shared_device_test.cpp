@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/cuda_driver.hpp"
+#include "device/device_owner.hpp"
 #include "support/basics/soon.hpp"
 #include "support/bytes/byte_sizes.hpp"
 #include "support/bytes/hex.hpp"
@@ -41,26 +41,6 @@ using clock = std::chrono::steady_clock;
 using testing::HasSubstr;
 
 constexpr std::size_t size = 5 * mib + 3;
-
-/// The other process has the same driver, with devices from the beginning.
-test_peer start_owner() {
-  detail::cuda_driver::find();  // this process has chosen
-  ::setenv("UCXIO_CUDA_DRIVER", READY_CUDA, 1);
-  test_peer made("lent");
-  ::setenv("UCXIO_CUDA_DRIVER", FAKE_CUDA, 1);
-  return made;
-}
-
-/// Ends when nobody retains a context but the program, and who copies on this thread what streams
-/// have buffered: who copied for a worker, and failed once, lives for a second longer.
-struct last_of_driver {
-  ~last_of_driver() {
-    EXPECT_TRUE(soon([] {
-      return fake_cuda_calls("cuDevicePrimaryCtxRetain") <=
-             fake_cuda_calls("cuDevicePrimaryCtxRelease") + 2;
-    }));
-  }
-};
 
 class SharedDevice : public testing::Test {
  protected:

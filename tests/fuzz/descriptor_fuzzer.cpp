@@ -7,6 +7,7 @@
 
 #include "ucx/peer_address.hpp"
 #include "ucx/remote_descriptor.hpp"
+#include "wire/cuda_fd_table.hpp"
 #include "wire/wire.hpp"
 
 namespace {
@@ -15,6 +16,8 @@ void decode(std::span<const std::byte> wire) {
   std::error_code ec;
   const ucx::remote_descriptor descriptor = ucx::remote_descriptor::decode(wire, ec);
   if (!ec && ucx::remote_descriptor::decode(descriptor.encode()) != descriptor) std::abort();
+  const auto table = ucx::detail::decode_cuda_fd_table(wire);
+  if (table && ucx::detail::decode_cuda_fd_table(table->encode()) != table) std::abort();
   const ucx::worker_address address = ucx::worker_address::decode(wire, ec);
   if (!ec && ucx::worker_address::decode(address.encode()) != address) std::abort();
 }

@@ -231,6 +231,31 @@ TEST_P(MemoryOfAnotherProcess, ThatIsKilledIsALostConnection) {
   EXPECT_TRUE(holds(other.bytes(), 4));
 }
 
+/// The owner has it by cuMemMap, or of a pool, and shares it by descriptors.
+TEST_P(MemoryOfAnotherProcess, IsReadWhereItIsSharedByDescriptors) {
+  const buffer used = filled(memory_kind::cuda, 1, 1);  // so that this process uses a device
+  for (const char* const what : {"mapped", "pooled"}) {
+    const remote_descriptor described = remote_descriptor::decode(from_hex(
+        owner_.ask(std::string("share ") + what + ' ' + std::to_string(tensor_size) + " 5")));
+    remote_region region(connection_, described);
+    region.read_at(0, mine_.bytes());
+    EXPECT_TRUE(holds(mine_.bytes(), 5)) << what;
+    if (region.transfer_method() != transfer_method::cuda_ipc)
+      GTEST_SKIP() << what << " staged: " << region.why_not(transfer_method::cuda_ipc);
+    const std::uint64_t direct = worker_.staging().direct_bytes;
+    remote_region again(connection_, described);
+    again.read_at(1000, mine_.bytes().first(100'000));
+    again.close();
+    region.read_at(1000, mine_.bytes().first(100'000));
+    EXPECT_TRUE(holds(mine_.bytes().first(100'000), 5, 1000)) << what;
+    EXPECT_EQ(worker_.staging().direct_bytes, direct + 200'000) << what;
+    owner_.ask("take_back");
+    std::error_code ec;
+    region.read_at(0, mine_.bytes(), {}, ec);
+    EXPECT_EQ(ec, errc::revoked) << what;
+  }
+}
+
 TEST(MemoryOfDevices, IsReadFromOneIntoAnother) {
   std::error_code ec;
   memory_pool second({memory_kind::cuda, 1}, {}, ec);

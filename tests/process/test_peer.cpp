@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "device_lender.hpp"
 #include "forked_end.hpp"
 #include "peer_pipe.hpp"
 #include "support/basics/soon.hpp"
@@ -153,6 +154,21 @@ class peer {
     return to_hex(regions_.back().descriptor().encode());
   }
 
+  /// share mapped|pooled|closed_mapped|closed_pooled SIZE SEED: exposes such memory of a device.
+  std::string share(std::istringstream& words) {
+    std::string what;
+    std::size_t size = 0;
+    std::uint64_t seed = 0;
+    words >> what >> size >> seed;
+    regions_.emplace_back(context_, lender_.make(what, size, seed), access::read_write);
+    return to_hex(regions_.back().descriptor().encode());
+  }
+  /// unshare: the program gives that memory back, while it is exposed.
+  std::string unshare(std::istringstream&) {
+    lender_.free();
+    return {};
+  }
+
   /// take_back: withdraws it, and writes something else there at once.
   std::string take_back(std::istringstream&) {
     regions_.pop_back();
@@ -160,6 +176,7 @@ class peer {
     if (lent_on_device_.size() > 0) {
       copy_memory(lent_on_device_.data(), lent_.data(), lent_on_device_.size());
     }
+    lender_.overwrite();
     return {};
   }
 
@@ -570,6 +587,7 @@ class peer {
   std::vector<std::byte> lent_;
   std::optional<memory_pool> pool_;  // of the device
   buffer lent_on_device_;
+  device_lender lender_;
   std::vector<memory_region> regions_;
   std::unique_ptr<endpoint> connection_;
   std::unique_ptr<remote_region> region_;
@@ -593,6 +611,8 @@ const std::map<std::string, peer::command> peer::commands_{{"address", &peer::ad
                                                            {"beside", &peer::beside},
                                                            {"allocate", &peer::allocate},
                                                            {"lend", &peer::lend},
+                                                           {"share", &peer::share},
+                                                           {"unshare", &peer::unshare},
                                                            {"take_back", &peer::take_back},
                                                            {"holds", &peer::holds},
                                                            {"connect", &peer::connect},

@@ -1,6 +1,5 @@
 #include "region/exposed/device_memory.hpp"
 
-#include <array>
 #include <cstdint>
 #include <new>
 #include <string>
@@ -131,26 +130,6 @@ std::error_code device_memory::write(std::uint64_t offset,
 void device_memory::withdraw() noexcept {
   allocation_.store(0, std::memory_order_relaxed);  // from here on the copier says why
   if (copier_->close(std::chrono::steady_clock::now() + longest_copy)) release();
-}
-
-cuda_ipc_handle handle_of(const device_memory& lent) noexcept {
-  const cuda_context& context = lent.context();
-  const cuda_driver& driver = context.driver();
-  if (lent.place().kind != memory_kind::cuda || !driver.shares_memory()) return {};
-  const current_context current(context);
-  if (current.result() != cuda::success) return {};
-  cuda::address begin = 0;
-  std::size_t size = 0;
-  std::array<int, 2> attributes{cuda::attribute_range_start, cuda::attribute_range_size};
-  std::array<void*, 2> values{&begin, &size};
-  const cuda::address first = address_of(lent.where().data());
-  if (driver.pointer_attributes(2, attributes.data(), values.data(), first) != cuda::success ||
-      first - begin > size || lent.where().size() > size - (first - begin)) {
-    return {};
-  }
-  cuda::memory_handle made;
-  if (driver.share(&made, begin) != cuda::success) return {};
-  return {.bytes = made.bytes, .size = size, .offset = first - begin};
 }
 
 }  // namespace ucx::detail

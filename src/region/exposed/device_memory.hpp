@@ -13,7 +13,6 @@
 #include "cuda/device_copier.hpp"
 #include "file/file_source.hpp"
 #include "ucx/memory_place.hpp"
-#include "ucx/remote_descriptor.hpp"
 
 namespace ucx::detail {
 
@@ -74,9 +73,5 @@ class device_memory final : public file_source, public std::enable_shared_from_t
   std::atomic<std::uint64_t> allocation_{0};
   bool owned_ = false;
 };
-
-/// Returns the driver's handle of `lent` for other processes. Its size is 0 where the driver gives
-/// none (for memory of a pool, for example). Peers are then answered by message.
-cuda_ipc_handle handle_of(const device_memory& lent) noexcept;
 
 }  // namespace ucx::detail

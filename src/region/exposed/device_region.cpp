@@ -3,6 +3,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <string>
 #include <unordered_map>
 #include <utility>
 
@@ -75,8 +76,17 @@ device_region::~device_region() { close(); }
 void device_region::lend() {
   if (!includes(granted(), access::read) || !context().shares_memory()) return;
   const std::shared_ptr<device_memory> memory = memory_.get();
-  handle_ = handle_of(*memory);
-  if (handle_.size == 0) return;
+  if (memory->place().kind != memory_kind::cuda) return;
+  share_ = cuda_share::of(memory->context(), where_);
+  handle_ = share_.handle();
+  if (handle_.size == 0) {
+    if (!context().log().writes(log_level::warning)) return;
+    context().log().write(log_level::warning,
+                          "device memory is not shared within its host: region " +
+                              std::to_string(id()) + " (" + std::to_string(where_.size()) +
+                              " bytes): " + share_.why_not());
+    return;
+  }
   owned_ = memory->is_owned();
   record_ = std::make_unique<region_record>(describe());
   loan_ = record_->location();  // now: a child that is forked does not speak for this process
@@ -84,6 +94,7 @@ void device_region::lend() {
 
 remote_descriptor device_region::descriptor() const {
   remote_descriptor made = describe();
+  made.cuda_ipc.by_descriptors = handle_.by_descriptors;
   if (!record_) return made;
   made.cma = loan_;
   made.cuda_ipc = handle_;
@@ -96,6 +107,7 @@ void device_region::release() noexcept {
   record_.reset();
   if (const std::shared_ptr<device_memory> memory = memory_.get()) memory->withdraw();
   memory_.reset();
+  share_ = {};
 }
 
 /// Its bytes are copied twice: here by the processor, out of memory that is UCX's, and by the

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/result.hpp"
+#include "cuda/cuda_share.hpp"
 #include "file/held_file.hpp"
 #include "region/exposed/device_memory.hpp"
 #include "region/exposed/exposed_region.hpp"
@@ -56,6 +57,7 @@ class device_region final : public exposed_region,
   std::unique_ptr<region_record> record_;
   cma_handle loan_;
   cuda_ipc_handle handle_;
+  cuda_share share_;  // what the handle names
   bool owned_ = false;
   const std::shared_ptr<uncopied_bytes> uncopied_;
 };

@@ -40,8 +40,7 @@ std::unique_ptr<cma_region> cma_region::open(ucp_api& api, const remote_descript
   return nullptr;
 }
 
-bool cma_region::read(std::uint64_t offset, std::span<std::byte> into) noexcept {
-  std::uint64_t address = address_ + offset;
+bool cma_region::read_from(std::uint64_t address, std::span<std::byte> into) noexcept {
   do {
     const std::span<std::byte> part = into.first(std::min(into.size(), longest_part));
     if (!read_part(address, part)) return false;

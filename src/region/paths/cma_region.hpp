@@ -26,7 +26,11 @@ class cma_region {
 
   /// Reads what is at `offset`, within the call; there is as much. Returns false if that is not the
   /// region, or can not be read any more: then `into` has anything.
-  bool read(std::uint64_t offset, std::span<std::byte> into) noexcept;
+  bool read(std::uint64_t offset, std::span<std::byte> into) noexcept {
+    return read_from(address_ + offset, into);
+  }
+  /// Reads what the owner has at `address`, likewise.
+  bool read_from(std::uint64_t address, std::span<std::byte> into) noexcept;
 
  private:
   cma_region(ucp_api& api, const remote_descriptor& described) noexcept;

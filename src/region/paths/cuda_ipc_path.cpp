@@ -36,6 +36,12 @@ result<std::unique_ptr<transfer_path>> cuda_ipc_path::open(peer_region& region, 
   return std::unique_ptr<transfer_path>(std::move(made));
 }
 
+/// Memory that is shared by descriptors is mapped for reading: a write there would end the context.
+bool cuda_ipc_path::may_write() const noexcept {
+  const remote_descriptor& told = region_.descriptor();
+  return told.shareable && !told.cuda_ipc.by_descriptors;
+}
+
 void cuda_ipc_path::goes_by_message(std::string why) noexcept {
   complaint_ = std::move(why);
   method_ = transfer_method::message;
@@ -51,18 +57,18 @@ transfer_path::outcome cuda_ipc_path::read(std::uint64_t offset, std::span<std::
 transfer_path::outcome cuda_ipc_path::write(const std::shared_ptr<write_tracker>& tracker,
                                             std::uint64_t offset, std::span<const std::byte> from,
                                             const io_options& options, std::error_code& ec) {
-  if (!memory_ || !region_.descriptor().shareable) return std::nullopt;
+  if (!memory_ || !may_write()) return std::nullopt;
   const device_bytes hosts{{}, memory_->copier_of_host(region_.endpoint().worker()), nullptr};
   return region_.start_write_by(mover(hosts, access::write), tracker, offset, from, options, ec);
 }
 
 std::unique_ptr<direct_move> cuda_ipc_path::mover(const device_bytes& bytes, access wanted) {
-  if (!memory_ || (wanted == access::write && !region_.descriptor().shareable)) return nullptr;
+  if (!memory_ || (wanted == access::write && !may_write())) return nullptr;
   if (!bytes.copier) {  // CUDA is in use, and no device yet
     goes_by_message("this process uses no device");
     return nullptr;
   }
-  std::shared_ptr<cuda_ipc_mapping> there = memory_->mapping_for(bytes.copier);
+  std::shared_ptr<device_mapping> there = memory_->mapping_for(bytes.copier);
   if (!there) return nullptr;
   return std::make_unique<direct_move>(region_.endpoint().worker(), bytes.copier,
                                        direct_move::owners_memory{.device = std::move(there)},

@@ -43,6 +43,8 @@ class cuda_ipc_path final : public transfer_path {
 
  private:
   cuda_ipc_path(peer_region& region, std::unique_ptr<cuda_ipc_region> memory) noexcept;
+  /// Returns whether this process may write the memory without its owner.
+  bool may_write() const noexcept;
   void goes_by_message(std::string why) noexcept;
   void was_refused();
 

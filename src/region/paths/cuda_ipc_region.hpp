@@ -4,11 +4,13 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
-#include "cuda/cuda_ipc_mapping.hpp"
+#include "cuda/device_mapping.hpp"
 #include "region/paths/cma_region.hpp"
 #include "ucx/remote_descriptor.hpp"
+#include "wire/cuda_fd_table.hpp"
 
 namespace ucx::detail {
 
@@ -28,16 +30,18 @@ class cuda_ipc_region {
   /// use: the region's device, or else another. Null where no device is in use.
   std::shared_ptr<device_copier> copier_of_host(worker_core& worker);
   /// Returns where it is, for copies by `copier`; nothing where the driver has refused that.
-  std::shared_ptr<cuda_ipc_mapping> mapping_for(const std::shared_ptr<device_copier>& copier);
+  std::shared_ptr<device_mapping> mapping_for(const std::shared_ptr<device_copier>& copier);
   /// Returns why the driver refused, the last time; nothing where it did not.
   std::string refusal() const;
 
  private:
-  cuda_ipc_region(const remote_descriptor& described, std::unique_ptr<cma_region> record) noexcept;
+  cuda_ipc_region(const remote_descriptor& described, std::unique_ptr<cma_region> record);
+  bool read_table(std::string& why_not);
 
   const remote_descriptor described_;
   const std::unique_ptr<cma_region> record_;
-  std::map<cuda::context, std::shared_ptr<cuda_ipc_mapping>> mappings_;
+  std::optional<cuda_fd_table> table_;  // where it is shared by descriptors
+  std::map<cuda::context, std::shared_ptr<device_mapping>> mappings_;
   std::shared_ptr<device_copier> copier_of_host_;
 };
 

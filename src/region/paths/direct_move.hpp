@@ -9,8 +9,8 @@
 #include <system_error>
 #include <vector>
 
-#include "cuda/cuda_ipc_mapping.hpp"
 #include "cuda/device_copier.hpp"
+#include "cuda/device_mapping.hpp"
 #include "ucx/memory_place.hpp"
 
 namespace ucx::detail {
@@ -35,7 +35,7 @@ class direct_move {
 
   /// Where the owner's memory begins: a device's, or the host's, which is mapped here.
   struct owners_memory {
-    std::shared_ptr<cuda_ipc_mapping> device = {};
+    std::shared_ptr<device_mapping> device = {};
     std::byte* host = nullptr;
     std::shared_ptr<const void> keeps = {};  ///< Keeps `host` mapped.
   };

@@ -26,15 +26,25 @@ std::uint64_t added_to_seeds() {
   return added;
 }
 
+thread_local int calls_here = 0;
+
+struct within_call {
+  within_call() noexcept { ++calls_here; }
+  within_call(const within_call&) = delete;
+  within_call& operator=(const within_call&) = delete;
+  ~within_call() { --calls_here; }
+};
+
 /// Does `call`, unless it has to fail.
 template <class Call>
 int answer(const char* function, Call&& call) {
+  const within_call here;
   if (driver().is_inherited()) return 3;
   const int failure = driver().enter(function);
   return failure != 0 ? failure : std::forward<Call>(call)();
 }
 
-constexpr std::array<std::pair<int, const char*>, 13> names{{
+constexpr std::array<std::pair<int, const char*>, 15> names{{
     {0, "CUDA_SUCCESS"},
     {1, "CUDA_ERROR_INVALID_VALUE"},
     {2, "CUDA_ERROR_OUT_OF_MEMORY"},
@@ -45,8 +55,10 @@ constexpr std::array<std::pair<int, const char*>, 13> names{{
     {205, "CUDA_ERROR_MAP_FAILED"},
     {208, "CUDA_ERROR_ALREADY_MAPPED"},
     {400, "CUDA_ERROR_INVALID_HANDLE"},
+    {500, "CUDA_ERROR_NOT_FOUND"},
     {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
     {719, "CUDA_ERROR_LAUNCH_FAILED"},
+    {801, "CUDA_ERROR_NOT_SUPPORTED"},
     {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
 }};
 
@@ -76,13 +88,23 @@ int tell(int attribute, void* into, const std::optional<fake_memory>& memory) {
       *static_cast<unsigned*>(into) = memory && memory->kind == fake_kind::managed ? 1U : 0U;
       return 0;
     case 9:
-      *static_cast<int*>(into) = memory ? memory->context->device : -2;
+      *static_cast<int*>(into) =
+          !memory ? -2 : (memory->context != nullptr ? memory->context->device : memory->device);
+      return 0;
+    case 10:
+      *static_cast<unsigned*>(into) = memory && memory->kind == fake_kind::device ? 1U : 0U;
       return 0;
     case 11:
-      *static_cast<std::uint64_t*>(into) = memory ? memory->address : 0;
+      *static_cast<std::uint64_t*>(into) = memory ? driver().mappable_range(*memory).first : 0;
       return 0;
     case 12:
-      *static_cast<std::size_t*>(into) = memory ? memory->size : 0;
+      *static_cast<std::size_t*>(into) = memory ? driver().mappable_range(*memory).second : 0;
+      return 0;
+    case 14:
+      *static_cast<std::uint64_t*>(into) = memory ? driver().handle_types_of(*memory) : 0;
+      return 0;
+    case 17:
+      *static_cast<CUmemPoolHandle_st**>(into) = memory ? memory->pool : nullptr;
       return 0;
     default:
       return 1;
@@ -122,6 +144,11 @@ std::size_t fake_cuda_allocated() { return driver().allocated(); }
 std::size_t fake_cuda_streams() { return driver().streams(); }
 std::size_t fake_cuda_contexts() { return driver().contexts(); }
 std::size_t fake_cuda_opened() { return driver().opened(); }
+std::size_t fake_cuda_handles() { return driver().handles(); }
+std::size_t fake_cuda_places() { return driver().places(); }
+std::size_t fake_cuda_reservations() { return driver().reservations(); }
+std::size_t fake_cuda_imported_pools() { return driver().imported_pools(); }
+int fake_cuda_is_called() { return calls_here > 0 ? 1 : 0; }
 std::size_t fake_cuda_current() { return ucx::test::context_stack().size(); }
 
 int cuInit(unsigned) {
@@ -230,6 +257,95 @@ int cuIpcOpenMemHandle_v2(std::uint64_t* opened, fake_cuda_handle shared, unsign
 }
 int cuIpcCloseMemHandle(std::uint64_t opened) {
   return answer("cuIpcCloseMemHandle", [&] { return driver().close_shared(opened); });
+}
+int cuMemGetAddressRange_v2(std::uint64_t* begin, std::size_t* size, std::uint64_t address) {
+  return answer("cuMemGetAddressRange", [&] { return driver().range_of(begin, size, address); });
+}
+int cuMemCreate(std::uint64_t* made, std::size_t size, const fake_cuda_properties* wanted,
+                unsigned long long) {
+  return answer("cuMemCreate", [&] { return driver().create_allocation(made, size, *wanted); });
+}
+int cuMemRelease(std::uint64_t handle) {
+  return answer("cuMemRelease", [&] { return driver().release_allocation(handle); });
+}
+int cuMemRetainAllocationHandle(std::uint64_t* made, void* address) {
+  return answer("cuMemRetainAllocationHandle", [&] {
+    return driver().retain_allocation(made, reinterpret_cast<std::uintptr_t>(address));
+  });
+}
+int cuMemExportToShareableHandle(void* made, std::uint64_t handle, unsigned type,
+                                 unsigned long long flags) {
+  return answer("cuMemExportToShareableHandle", [&] {
+    return flags == 0 ? driver().export_allocation(static_cast<int*>(made), handle, type) : 1;
+  });
+}
+int cuMemImportFromShareableHandle(std::uint64_t* made, void* shared, unsigned type) {
+  return answer("cuMemImportFromShareableHandle", [&] {
+    const auto file = static_cast<int>(reinterpret_cast<std::uintptr_t>(shared));
+    return driver().import_allocation(made, file, type);
+  });
+}
+int cuMemAddressReserve(std::uint64_t* made, std::size_t size, std::size_t, std::uint64_t,
+                        unsigned long long flags) {
+  return answer("cuMemAddressReserve",
+                [&] { return flags == 0 ? driver().reserve_addresses(made, size) : 1; });
+}
+int cuMemAddressFree(std::uint64_t address, std::size_t size) {
+  return answer("cuMemAddressFree", [&] { return driver().free_addresses(address, size); });
+}
+int cuMemMap(std::uint64_t address, std::size_t size, std::size_t offset, std::uint64_t handle,
+             unsigned long long flags) {
+  return answer("cuMemMap",
+                [&] { return flags == 0 ? driver().map(address, size, offset, handle) : 1; });
+}
+int cuMemUnmap(std::uint64_t address, std::size_t size) {
+  return answer("cuMemUnmap", [&] { return driver().unmap(address, size); });
+}
+int cuMemSetAccess(std::uint64_t address, std::size_t size, const fake_cuda_access* wanted,
+                   std::size_t count) {
+  return answer("cuMemSetAccess",
+                [&] { return driver().set_access(address, size, wanted, count); });
+}
+int cuMemPoolCreate(CUmemPoolHandle_st** made, const fake_cuda_pool_properties* wanted) {
+  return answer("cuMemPoolCreate", [&] {
+    if (wanted->type != 1 || wanted->location_type != 1) return 1;
+    return driver().make_pool(made, wanted->handle_types, wanted->location);
+  });
+}
+int cuMemPoolDestroy(CUmemPoolHandle_st* pool) {
+  return answer("cuMemPoolDestroy", [&] { return driver().end_pool(pool); });
+}
+int cuMemAllocFromPoolAsync(std::uint64_t* made, std::size_t size, CUmemPoolHandle_st* pool,
+                            CUstream_st*) {
+  return answer("cuMemAllocFromPoolAsync",
+                [&] { return driver().allocate_from_pool(made, size, pool); });
+}
+int cuMemPoolExportToShareableHandle(void* made, CUmemPoolHandle_st* pool, unsigned type,
+                                     unsigned long long flags) {
+  return answer("cuMemPoolExportToShareableHandle", [&] {
+    return flags == 0 ? driver().export_pool(static_cast<int*>(made), pool, type) : 1;
+  });
+}
+int cuMemPoolExportPointer(fake_cuda_handle* made, std::uint64_t address) {
+  return answer("cuMemPoolExportPointer",
+                [&] { return driver().export_pool_pointer(made, address); });
+}
+int cuMemPoolImportFromShareableHandle(CUmemPoolHandle_st** made, void* shared, unsigned type,
+                                       unsigned long long flags) {
+  return answer("cuMemPoolImportFromShareableHandle", [&] {
+    const auto file = static_cast<int>(reinterpret_cast<std::uintptr_t>(shared));
+    return flags == 0 ? driver().import_pool(made, file, type) : 1;
+  });
+}
+int cuMemPoolImportPointer(std::uint64_t* made, CUmemPoolHandle_st* pool,
+                           fake_cuda_handle* shared) {
+  return answer("cuMemPoolImportPointer",
+                [&] { return driver().import_pool_pointer(made, pool, *shared); });
+}
+int cuMemPoolSetAccess(CUmemPoolHandle_st* pool, const fake_cuda_access* wanted,
+                       std::size_t count) {
+  return answer("cuMemPoolSetAccess",
+                [&] { return driver().set_pool_access(pool, wanted, count); });
 }
 int cuMemsetD8Async(std::uint64_t into, unsigned char value, std::size_t size,
                     CUstream_st* stream) {

@@ -10,6 +10,31 @@ struct fake_cuda_handle {
   std::byte bytes[64];
 };
 
+/// CUmemAllocationProp, and CUmemAccessDesc.
+struct fake_cuda_properties {
+  int type;  // 1: pinned
+  unsigned handle_types;
+  int location_type;  // 1: a device
+  int location;
+  void* other;
+  unsigned char flags[8];
+};
+struct fake_cuda_access {
+  int location_type;
+  int location;
+  unsigned flags;  // 1: reads, 3: both
+};
+/// CUmemPoolProps.
+struct fake_cuda_pool_properties {
+  int type;
+  unsigned handle_types;
+  int location_type;
+  int location;
+  void* other;
+  std::size_t most;
+  unsigned char reserved[56];
+};
+
 extern "C" {
 
 /// Makes everything new: `devices` devices, nothing allocated, nobody has initialised CUDA, no call
@@ -68,6 +93,15 @@ std::size_t fake_cuda_contexts();
 std::size_t fake_cuda_late_uses();
 /// Memory of other processes that is open now.
 std::size_t fake_cuda_opened();
+/// Handles of cuMemCreate's that are not released, places where such memory is mapped, and ranges
+/// of addresses that are reserved.
+std::size_t fake_cuda_handles();
+std::size_t fake_cuda_places();
+std::size_t fake_cuda_reservations();
+/// Pools of other processes that are imported now. Memory out of them counts as opened.
+std::size_t fake_cuda_imported_pools();
+/// Returns whether the calling thread is in a call of it, whose own allocations do not fail.
+int fake_cuda_is_called();
 /// Contexts that are pushed on the calling thread.
 std::size_t fake_cuda_current();
 
@@ -102,4 +136,33 @@ int cuStreamWaitValue32_v2(struct CUstream_st* stream, std::uint64_t word, std::
                            unsigned flags);
 int cuMemHostRegister_v2(void* memory, std::size_t size, unsigned flags);
 int cuMemHostGetDevicePointer_v2(std::uint64_t* seen, void* memory, unsigned flags);
+int cuMemGetAddressRange_v2(std::uint64_t* begin, std::size_t* size, std::uint64_t address);
+int cuMemCreate(std::uint64_t* made, std::size_t size, const fake_cuda_properties* wanted,
+                unsigned long long flags);
+int cuMemRelease(std::uint64_t handle);
+int cuMemRetainAllocationHandle(std::uint64_t* made, void* address);
+int cuMemExportToShareableHandle(void* made, std::uint64_t handle, unsigned type,
+                                 unsigned long long flags);
+int cuMemImportFromShareableHandle(std::uint64_t* made, void* shared, unsigned type);
+int cuMemAddressReserve(std::uint64_t* made, std::size_t size, std::size_t alignment,
+                        std::uint64_t hint, unsigned long long flags);
+int cuMemAddressFree(std::uint64_t address, std::size_t size);
+int cuMemMap(std::uint64_t address, std::size_t size, std::size_t offset, std::uint64_t handle,
+             unsigned long long flags);
+int cuMemUnmap(std::uint64_t address, std::size_t size);
+int cuMemSetAccess(std::uint64_t address, std::size_t size, const fake_cuda_access* wanted,
+                   std::size_t count);
+int cuMemPoolCreate(struct CUmemPoolHandle_st** made, const fake_cuda_pool_properties* wanted);
+int cuMemPoolDestroy(struct CUmemPoolHandle_st* pool);
+int cuMemAllocFromPoolAsync(std::uint64_t* made, std::size_t size, struct CUmemPoolHandle_st* pool,
+                            struct CUstream_st* stream);
+int cuMemPoolExportToShareableHandle(void* made, struct CUmemPoolHandle_st* pool, unsigned type,
+                                     unsigned long long flags);
+int cuMemPoolExportPointer(fake_cuda_handle* made, std::uint64_t address);
+int cuMemPoolImportFromShareableHandle(struct CUmemPoolHandle_st** made, void* shared,
+                                       unsigned type, unsigned long long flags);
+int cuMemPoolImportPointer(std::uint64_t* made, struct CUmemPoolHandle_st* pool,
+                           fake_cuda_handle* shared);
+int cuMemPoolSetAccess(struct CUmemPoolHandle_st* pool, const fake_cuda_access* wanted,
+                       std::size_t count);
 }

@@ -29,6 +29,12 @@ const std::set<std::string> unsafe_in_capture{"cuMemAlloc",
                                               "cuEventSynchronize",
                                               "cuIpcOpenMemHandle",
                                               "cuIpcCloseMemHandle",
+                                              "cuMemCreate",
+                                              "cuMemMap",
+                                              "cuMemUnmap",
+                                              "cuMemSetAccess",
+                                              "cuMemPoolImportFromShareableHandle",
+                                              "cuMemPoolImportPointer",
                                               "cuDevicePrimaryCtxRetain"};
 
 }  // namespace
@@ -68,6 +74,7 @@ void fake_cuda::forget() {
   calls_.clear();
   primary_.clear();
   contexts_.clear();  // handles of before are no handles any more
+  forget_virtual();
   for (const auto& [address, each] : memory_) retire(each);
   memory_.clear();
   streams_.clear();

@@ -16,6 +16,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "fake_cuda.hpp"
@@ -41,10 +42,28 @@ struct CUevent_st {
 
 namespace ucx::test {
 
-enum class fake_kind { device, managed, pinned, opened };
+enum class fake_kind { device, managed, pinned, opened, mapped, pooled, imported };
+
+/// What each device may do with memory: CUmemAccess_flags.
+using fake_access = std::map<int, unsigned>;
+
+}  // namespace ucx::test
+
+/// A pool of the program's, or one of another process that was imported.
+struct CUmemPoolHandle_st {
+  int device = 0;
+  unsigned handle_types = 0;
+  int file = -1;  // what holds the bytes of its allocations
+  std::size_t used = 0;
+  bool imported = false;
+  ucx::test::fake_access access = {};
+};
+
+namespace ucx::test {
 
 /// One allocation. A device's has an address without any access, and its bytes elsewhere; one that
-/// was opened is such memory of another process. What was registered is the program's own.
+/// was opened is such memory of another process. What was registered is the program's own. One that
+/// was mapped is a part of a reservation; neither that nor memory of a pool is of a context.
 struct fake_memory {
   fake_kind kind = fake_kind::device;
   std::uint64_t address = 0;
@@ -55,6 +74,26 @@ struct fake_memory {
   int file = -1;             // what holds the bytes, once other processes may open them
   std::uint64_t from = 0;    // of another process: which file's
   std::uint64_t number = 0;  // of the allocation: no other has it
+  int device = 0;            // where there is no context
+  std::uint64_t handle = 0;  // what is mapped here
+  fake_access access = {};
+  CUmemPoolHandle_st* pool = nullptr;
+  std::uint64_t at = 0;  // in the pool's file
+};
+
+/// What cuMemCreate makes: it stays while there are handles of it, or places where it is mapped.
+struct fake_allocation {
+  int file = -1;
+  std::size_t size = 0;
+  int device = 0;
+  unsigned handle_types = 0;
+  unsigned handles = 0;
+  unsigned places = 0;
+};
+
+struct fake_reservation {
+  std::size_t size = 0;
+  std::byte* bytes = nullptr;  // where the bytes of what is mapped are
 };
 
 struct fake_copy {
@@ -62,6 +101,7 @@ struct fake_copy {
   std::uint64_t from = 0;
   std::size_t size = 0;
   std::optional<unsigned char> fill = {};  // instead of `from`
+  int device = 0;                          // which makes it
 };
 
 /// What a stream does next: a copy; or it comes to an event, or waits for one, or for a word.
@@ -118,6 +158,36 @@ class fake_cuda {
   int open_shared(const fake_cuda_handle& shared, std::uint64_t* opened);
   int close_shared(std::uint64_t opened);
 
+  int create_allocation(std::uint64_t* made, std::size_t size, const fake_cuda_properties& wanted);
+  int release_allocation(std::uint64_t handle);
+  int retain_allocation(std::uint64_t* made, std::uint64_t address);
+  int export_allocation(int* made, std::uint64_t handle, unsigned type);
+  int import_allocation(std::uint64_t* made, int file, unsigned type);
+  int reserve_addresses(std::uint64_t* made, std::size_t size);
+  int free_addresses(std::uint64_t address, std::size_t size);
+  int map(std::uint64_t address, std::size_t size, std::size_t offset, std::uint64_t handle);
+  int unmap(std::uint64_t address, std::size_t size);
+  int set_access(std::uint64_t address, std::size_t size, const fake_cuda_access* wanted,
+                 std::size_t count);
+  int range_of(std::uint64_t* begin, std::size_t* size, std::uint64_t address);
+  /// Returns what a pointer's range is: the reservation's, where it is mapped into one.
+  std::pair<std::uint64_t, std::size_t> mappable_range(const fake_memory& memory);
+  unsigned handle_types_of(const fake_memory& memory);
+
+  int make_pool(CUmemPoolHandle_st** made, unsigned handle_types, int device);
+  int end_pool(CUmemPoolHandle_st* pool);
+  int allocate_from_pool(std::uint64_t* made, std::size_t size, CUmemPoolHandle_st* pool);
+  int export_pool(int* made, CUmemPoolHandle_st* pool, unsigned type);
+  int export_pool_pointer(fake_cuda_handle* made, std::uint64_t address);
+  int import_pool(CUmemPoolHandle_st** made, int file, unsigned type);
+  int import_pool_pointer(std::uint64_t* made, CUmemPoolHandle_st* pool,
+                          const fake_cuda_handle& shared);
+  int set_pool_access(CUmemPoolHandle_st* pool, const fake_cuda_access* wanted, std::size_t count);
+  std::size_t handles();
+  std::size_t places();
+  std::size_t reservations();
+  std::size_t imported_pools();
+
   int start(CUstream_st* stream, const fake_copy& wanted);
   int copy_now(const fake_copy& wanted);
   int make_stream(CUstream_st** made);
@@ -170,7 +240,14 @@ class fake_cuda {
   bool is_gone(std::uint64_t address) const;
   void retire(const fake_memory& memory);
   int check(const fake_copy& wanted);
-  std::byte* reach(std::uint64_t address, std::size_t size, bool* on_device, int* result);
+  std::byte* reach(std::uint64_t address, std::size_t size, int by, unsigned needed,
+                   bool* on_device, int* result);
+  bool may_access(std::uint64_t address, std::size_t size, int by, unsigned needed);
+  fake_reservation* reservation_of(std::uint64_t address);
+  void unmap_one(std::map<std::uint64_t, fake_memory>::iterator found);
+  void forget_if_unused(std::uint64_t handle);
+  void forget_virtual();
+  std::size_t taken_on(int device);
   int run(const fake_copy& wanted);
   void run_step(CUstream_st& stream, const fake_step& next);
   static bool may_run(const CUstream_st& stream, const std::deque<fake_step>& steps);
@@ -196,6 +273,10 @@ class fake_cuda {
   CUctx_st* make_context(int device);
   std::map<std::uint64_t, fake_memory> memory_;
   std::map<std::uint64_t, std::size_t> gone_;  // what was freed: no address of anything any more
+  std::map<std::uint64_t, fake_allocation> allocations_;
+  std::map<std::uint64_t, fake_reservation> reservations_;
+  std::set<CUmemPoolHandle_st*> pools_;
+  std::vector<std::shared_ptr<CUmemPoolHandle_st>> all_pools_;  // so that no address is used again
   std::map<CUstream_st*, std::deque<fake_step>> streams_;
   std::set<CUevent_st*> events_;
   std::vector<std::shared_ptr<CUevent_st>> all_events_;  // so that no address is used again

@@ -25,14 +25,7 @@ int fake_cuda::allocate(fake_kind kind, std::size_t size, std::uint64_t* made) {
   CUctx_st* const owner = current();
   if (owner == nullptr) return initialised_ ? invalid_context : not_initialized;
   if (size == 0) return invalid_value;
-  std::size_t taken = 0;
-  for (const auto& [address, each] : memory_) {
-    if (each.kind != fake_kind::pinned && each.kind != fake_kind::opened &&
-        each.context->device == owner->device) {
-      taken += each.size;
-    }
-  }
-  if (size > fake_cuda_device_size - taken) return out_of_memory;
+  if (size > fake_cuda_device_size - taken_on(owner->device)) return out_of_memory;
   fake_memory memory{kind, 0, size, owner};
   // From the system, and never given back: bytes that are freed too early are seen as such.
   void* const bytes = ::mmap(nullptr, whole_pages(size), PROT_READ | PROT_WRITE,
@@ -50,13 +43,27 @@ int fake_cuda::allocate(fake_kind kind, std::size_t size, std::uint64_t* made) {
   return success;
 }
 
+std::size_t fake_cuda::taken_on(int device) {
+  std::size_t taken = 0;
+  for (const auto& [address, each] : memory_) {
+    const bool of_context = each.kind == fake_kind::device || each.kind == fake_kind::managed;
+    if (of_context && each.context->device == device) taken += each.size;
+    if (each.kind == fake_kind::pooled && each.device == device) taken += each.size;
+  }
+  for (const auto& [handle, each] : allocations_) taken += each.device == device ? each.size : 0;
+  return taken;
+}
+
 int fake_cuda::free(std::uint64_t address, bool pinned) {
   const std::lock_guard guard(mutex_);
   if (current() == nullptr) return invalid_context;
   const auto found = memory_.find(address);
   if (found == memory_.end()) return invalid_value;
   if ((found->second.kind == fake_kind::pinned) != pinned) return invalid_value;
-  if (found->second.registered || found->second.kind == fake_kind::opened) return invalid_value;
+  if (found->second.registered || found->second.kind == fake_kind::opened ||
+      found->second.kind == fake_kind::mapped) {
+    return invalid_value;
+  }
   retire(found->second);
   memory_.erase(found);
   return success;
@@ -140,14 +147,16 @@ std::optional<fake_memory> fake_cuda::find(std::uint64_t address) {
 }
 
 /// Returns the bytes at `address`: of the host, if no allocation has them.
-std::byte* fake_cuda::reach(std::uint64_t address, std::size_t size, bool* on_device, int* result) {
+std::byte* fake_cuda::reach(std::uint64_t address, std::size_t size, int by, unsigned needed,
+                            bool* on_device, int* result) {
   *on_device = false;
   const fake_memory* const found = holder(address);
   if (found == nullptr) {
-    if (is_gone(address)) *result = invalid_value;
+    if (is_gone(address) || reservation_of(address) != nullptr) *result = invalid_value;
     return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
   }
-  if (!includes(*found, address, size)) *result = invalid_value;
+  const bool there = found->kind == fake_kind::mapped || includes(*found, address, size);
+  if (!there || !may_access(address, size, by, needed)) *result = invalid_value;
   *on_device = found->kind != fake_kind::pinned;
   return found->bytes + (address - found->address);
 }
@@ -155,8 +164,10 @@ std::byte* fake_cuda::reach(std::uint64_t address, std::size_t size, bool* on_de
 int fake_cuda::check(const fake_copy& wanted) {
   int result = success;
   bool on_device = false;
-  reach(wanted.into, wanted.size, &on_device, &result);
-  if (!wanted.fill) reach(wanted.from, wanted.size, &on_device, &result);
+  reach(wanted.into, wanted.size, wanted.device, access_both, &on_device, &result);
+  if (!wanted.fill) {
+    reach(wanted.from, wanted.size, wanted.device, access_read, &on_device, &result);
+  }
   return result;
 }
 
@@ -165,13 +176,15 @@ int fake_cuda::run(const fake_copy& wanted) {
   int result = success;
   bool into_device = false;
   bool from_device = false;
-  std::byte* const into = reach(wanted.into, wanted.size, &into_device, &result);
+  std::byte* const into =
+      reach(wanted.into, wanted.size, wanted.device, access_both, &into_device, &result);
   if (result != success) return illegal_address;
   if (wanted.fill) {
     if (wanted.size > 0) std::memset(into, *wanted.fill, wanted.size);
     return success;
   }
-  const std::byte* const from = reach(wanted.from, wanted.size, &from_device, &result);
+  const std::byte* const from =
+      reach(wanted.from, wanted.size, wanted.device, access_read, &from_device, &result);
   if (result != success) return illegal_address;
   if (wanted.size > 0) std::memcpy(into, from, wanted.size);
   const auto direction = into_device
@@ -185,8 +198,10 @@ int fake_cuda::run(const fake_copy& wanted) {
 int fake_cuda::copy_now(const fake_copy& wanted) {
   const std::lock_guard guard(mutex_);
   if (current() == nullptr) return invalid_context;
-  const int failure = check(wanted);
-  return failure != success ? failure : run(wanted);
+  fake_copy by_device = wanted;
+  by_device.device = current()->device;
+  const int failure = check(by_device);
+  return failure != success ? failure : run(by_device);
 }
 
 std::size_t fake_cuda::registered() {
@@ -200,7 +215,8 @@ std::size_t fake_cuda::allocated() {
   const std::lock_guard guard(mutex_);
   std::size_t sum = 0;
   for (const auto& [address, each] : memory_) {
-    sum += each.registered || each.kind == fake_kind::opened ? 0 : each.size;
+    const bool of_others = each.kind == fake_kind::opened || each.kind == fake_kind::imported;
+    sum += each.registered || of_others || each.kind == fake_kind::mapped ? 0 : each.size;
   }
   return sum;
 }

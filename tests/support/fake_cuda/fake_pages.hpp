@@ -9,6 +9,12 @@
 namespace ucx::test {
 
 constexpr std::size_t page_size = 4096;
+/// What is mapped into reservations is in whole ones of these.
+constexpr std::size_t granularity = std::size_t{2} << 20U;
+
+// CUmemAccess_flags.
+constexpr unsigned access_read = 1;
+constexpr unsigned access_both = 3;
 
 constexpr std::size_t whole_pages(std::size_t size) noexcept {
   return (size + page_size - 1) / page_size * page_size;

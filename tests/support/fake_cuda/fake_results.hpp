@@ -12,10 +12,12 @@ constexpr int invalid_context = 201;
 constexpr int map_failed = 205;
 constexpr int already_mapped = 208;
 constexpr int invalid_handle = 400;
+constexpr int not_found = 500;
 constexpr int not_ready = 600;
 constexpr int illegal_address = 700;
 constexpr int context_is_destroyed = 709;
 constexpr int already_registered = 712;
+constexpr int not_supported = 801;
 constexpr int capture_unsupported = 900;
 
 }  // namespace ucx::test

@@ -117,8 +117,9 @@ int fake_cuda::close_shared(std::uint64_t opened) {
 std::size_t fake_cuda::opened() {
   const std::lock_guard guard(mutex_);
   return static_cast<std::size_t>(
-      std::count_if(memory_.begin(), memory_.end(),
-                    [](const auto& each) { return each.second.kind == fake_kind::opened; }));
+      std::count_if(memory_.begin(), memory_.end(), [](const auto& each) {
+        return each.second.kind == fake_kind::opened || each.second.kind == fake_kind::imported;
+      }));
 }
 
 }  // namespace ucx::test

@@ -14,8 +14,10 @@ int fake_cuda::start(CUstream_st* stream, const fake_copy& wanted) {
   if (current() == nullptr) return invalid_context;
   if (found == streams_.end()) return invalid_handle;
   if (stream->context != current()) return invalid_handle;
-  if (const int failure = check(wanted)) return failure;
-  found->second.push_back({wanted});
+  fake_copy by_device = wanted;
+  by_device.device = stream->context->device;
+  if (const int failure = check(by_device)) return failure;
+  found->second.push_back({by_device});
   changed_.notify_all();
   return success;
 }

@@ -158,6 +158,21 @@ TEST(RemoteDescriptor, HandleThatMakesNoSenseIsRefused) {
   }));
 }
 
+TEST(RemoteDescriptor, SurvivesTheWireWithDescriptors) {
+  remote_descriptor made = sample_of_device();
+  made.cuda_ipc.by_descriptors = true;
+  EXPECT_EQ(remote_descriptor::decode(made.encode()), made);
+  made.cuda_ipc = {.by_descriptors = true};  // made for no sharing
+  EXPECT_EQ(remote_descriptor::decode(made.encode()), made);
+  made.cma = {};
+  EXPECT_EQ(remote_descriptor::decode(made.encode()), made);
+  for (const memory_kind other : {memory_kind::host, memory_kind::cuda_managed}) {
+    made.kind = other;
+    made.device = -1;
+    EXPECT_EQ(error_of(made.encode()), errc::bad_descriptor);
+  }
+}
+
 // Bytes that no writer of ours would write, under an honest checksum.
 TEST(RemoteDescriptor, WithAHandleOfNoAllocationIsBad) {
   const auto honest = sample_of_device().encode();
@@ -256,14 +271,14 @@ TEST(RemoteDescriptor, WithAnUnknownEnumeratorIsBad) {
     EXPECT_EQ(!error_of(changed(honest, access_at, {value})), known_access) << value;
     const bool known_kind = value <= 3 || value == 255;
     EXPECT_EQ(!error_of(changed(honest, kind_at, {value})), known_kind) << value;
-    const bool known_flags = value <= 1 || value == 16;
+    const bool known_flags = value <= 1 || value == 32;
     EXPECT_EQ(!error_of(changed(honest, flags_at, {value})), known_flags) << value;
   }
 }
 
 TEST(RemoteDescriptor, WithAPropertyOfLaterVersionsIsOfAnother) {
   const auto honest = sample().encode();
-  EXPECT_EQ(error_of(changed(honest, flags_at, {1 | 32})), errc::version_mismatch);
+  EXPECT_EQ(error_of(changed(honest, flags_at, {1 | 64})), errc::version_mismatch);
   EXPECT_EQ(error_of(changed(honest, flags_at, {128})), errc::version_mismatch);
 }
 
@@ -306,7 +321,7 @@ TEST(RemoteDescriptor, ThatIsForeignHasAKeyAndNothingElse) {
   const std::vector<std::byte> key(20);
   const auto honest = remote_descriptor::of_key(4096, 10, key, access::read).encode();
   EXPECT_FALSE(error_of(honest));
-  EXPECT_EQ(error_of(changed(honest, flags_at, {16 | 1})), errc::bad_descriptor);
+  EXPECT_EQ(error_of(changed(honest, flags_at, {32 | 1})), errc::bad_descriptor);
   remote_descriptor keyless = remote_descriptor::of_key(4096, 10, key, access::read);
   keyless.remote_key.clear();
   EXPECT_EQ(error_of(keyless.encode()), errc::bad_descriptor);
