@@ -11,6 +11,7 @@
 
 #include "commands/commands.hpp"
 #include "output/exit_code.hpp"
+#include "output/old_names.hpp"
 #include "output/output.hpp"
 #include "output/printable.hpp"
 #include "process/before_ucx.hpp"
@@ -109,6 +110,7 @@ exit_code run(int argc, const char* const* argv) {
   settings.may_end_process = true;  // a client command's; `serve` has its own
   describe(program, settings);
   try {
+    ucx::tool::warn_of_old_variables();
     try {
       program.parse(argc, argv);
     } catch (const CLI::ParseError& end) {
