@@ -29,7 +29,8 @@ constexpr renamed variables[]{{"UCXIO_WAY", "UCXIO_TRANSFER_METHOD"},
 }  // namespace
 
 void add_old_name(CLI::App& command, const std::string& before, CLI::Option* now) {
-  // The parser has read the whole line when it calls this, so `now` has all values of its own.
+  // The parser calls it after the whole line: `now` has its own values by then, wherever they
+  // stand.
   const auto give = [before, now](const CLI::results_t& values) {
     if (now->count() > 0) {
       throw CLI::ValidationError(before, "it is now " + now->get_name() + ", give only that");
