@@ -41,7 +41,7 @@ void add_old_name(CLI::App& command, const std::string& before, CLI::Option* now
     return true;
   };
   command.add_option(before, CLI::callback_t(give))
-      ->group("")
+      ->group(old_names_group)
       ->expected(now->get_expected_min(), now->get_expected_max())
       ->allow_extra_args(now->get_allow_extra_args());
 }

@@ -7,6 +7,10 @@
 
 namespace ucx::tool {
 
+/// The group of those options. The parser's own hidden group, an empty name, would also leave them
+/// out of errors.
+inline constexpr const char* old_names_group = "Old names";
+
 /// Adds an option that no help text shows. It gives its values to `now`, then warns. Both on one
 /// command line are an error. REQUIRES: `command` has `now`, and lives as long as the parser.
 void add_old_name(CLI::App& command, const std::string& before, CLI::Option* now);

@@ -114,9 +114,7 @@ TEST(OldNames, AreRefusedBesideTheNewOnes) {
 
 TEST(OldNames, TakeOnlyTheValuesThatTheNewOnesTake) {
   for (const renamed_option& each : renamed_options()) {
-    for (const std::string wrong : {"x", "-1"}) {
-      expect_failure(run_tool({each.command, "x", each.before + '=' + wrong}), 2, each.now);
-    }
+    expect_failure(run_tool({each.command, "x", each.before + "=x"}), 2, each.now);
     expect_failure(run_tool({each.command, "x", each.before}), 2, each.before);
   }
 }
