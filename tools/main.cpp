@@ -8,9 +8,12 @@
 #include <sstream>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "commands/commands.hpp"
 #include "output/exit_code.hpp"
+#include "output/old_names.hpp"
 #include "output/output.hpp"
 #include "output/printable.hpp"
 #include "process/before_ucx.hpp"
@@ -30,6 +33,11 @@ class plain_texts : public CLI::Formatter {
   std::string make_subcommands(const CLI::App* command, CLI::AppFormatMode mode) const override {
     const bool is_whole_program = command->get_parent() == nullptr;
     return Formatter::make_subcommands(command, is_whole_program ? mode : CLI::AppFormatMode::All);
+  }
+  std::string make_group(std::string group, bool is_positional,
+                         std::vector<const CLI::Option*> options) const override {
+    if (group == ucx::tool::old_names_group) return {};
+    return Formatter::make_group(std::move(group), is_positional, std::move(options));
   }
   std::string make_footer(const CLI::App* command) const override {
     const std::string footer = command->get_footer();
@@ -109,6 +117,7 @@ exit_code run(int argc, const char* const* argv) {
   settings.may_end_process = true;  // a client command's; `serve` has its own
   describe(program, settings);
   try {
+    ucx::tool::warn_of_old_variables();
     try {
       program.parse(argc, argv);
     } catch (const CLI::ParseError& end) {

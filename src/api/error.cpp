@@ -95,15 +95,15 @@ constexpr meaning meanings[]{
     {errc::broken_pipe, "the reader left before it had read everything", std::errc::broken_pipe},
     {errc::too_many_store_files,
      "as many files of the store are open as it lets: its server may raise "
-     "store_options::max_open_files (ucxio serve --most-open-files)",
+     "store_options::max_open_files (ucxio serve --max-open-files)",
      std::errc::too_many_files_open},
     {errc::too_many_client_files,
      "this client has as many files of the store open as it lets one: its server may raise "
-     "store_options::max_open_files_per_client (ucxio serve --most-open-files-of-one-client)",
+     "store_options::max_open_files_per_client (ucxio serve --max-open-files-per-client)",
      std::errc::too_many_files_open},
     {errc::too_many_writers,
      "as many files of the store are open for writing as it lets: its server may raise "
-     "store_options::max_writers (ucxio serve --most-writers)",
+     "store_options::max_writers (ucxio serve --max-writers)",
      std::errc::too_many_files_open},
     {errc::stale_store,
      "the store's directory was removed or unmounted at its server: nobody would find it",

@@ -1,9 +1,11 @@
-// Both sides of the RDMA smoke test: tests/run-rdma.sh. With public names only, as a user.
-//   ucxio-rdma-peer serve HOST:PORT    serves "memory", "constant" and the store "files" until
-//   SIGTERM ucxio-rdma-peer check URL          reads and writes there, by RDMA ucxio-rdma-peer
-//   datagrams URL      reads and writes there, over `ud` alone ucxio-rdma-peer read URL reads until
-//   it is killed; prints "reading" first ucxio-rdma-peer names DEVICE       makes contexts of this
-//   device, "rxe0:1", of none, and of RDMA or nothing
+// Both sides of the RDMA smoke test, which tests/run-rdma.sh runs. It uses public names only.
+//
+// Commands of ucxio-rdma-peer:
+// - `serve HOST:PORT` serves "memory", "constant" and the store "files" until SIGTERM.
+// - `check URL` reads and writes there, by RDMA.
+// - `datagrams URL` reads and writes there, over `ud` alone.
+// - `read URL` prints "reading", then reads until it is killed.
+// - `names DEVICE` makes contexts of this device ("rxe0:1"), of none, and of RDMA or nothing.
 #include <signal.h>
 #include <sys/mman.h>
 
@@ -98,16 +100,16 @@ void check_region(ucx::client& server) {
   require(std::equal(mine.begin(), mine.end(), all.begin()), "what is written is read again");
 }
 
-/// Opens a region by this way, whatever would be better.
-ucx::remote_region open_by(ucx::client& server, const char* way, const char* name,
+/// Opens a region by this method, whatever would be better.
+ucx::remote_region open_by(ucx::client& server, const char* method, const char* name,
                            std::error_code& ec = ucx::throws) {
-  ::setenv("UCXIO_TRANSFER_METHOD", way, 1);
+  ::setenv("UCXIO_TRANSFER_METHOD", method, 1);
   ucx::remote_region region = server.open(name, ucx::access::read, {}, ec);
   ::unsetenv("UCXIO_TRANSFER_METHOD");
   return region;
 }
 
-/// It goes by message, and by no other way between machines.
+/// It goes by message, and by no other method between machines.
 void check_by_message(ucx::client& server, const char* name) {
   std::error_code ec;
   const ucx::remote_region refused = open_by(server, "rma", name, ec);

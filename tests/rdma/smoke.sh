@@ -37,13 +37,13 @@ serve() { # PORT ADDRESS [NAME=VALUE]
   await "/tmp/served.$1" '^ucx://'
 }
 
-# Looks at what `ucxio info` says of the region in memory: which transport, and which way.
-says_way() { # URL WAY
+# Looks at what `ucxio info` says of the region in memory: which transport, and which transfer method.
+says_method() { # URL METHOD
   "$bin/ucxio" info --timeout 30 "$1/memory" >/tmp/info 2>&1
   result=$?
   cat /tmp/info
   [ $result = 0 ] || return
-  grep -q 'rc_verbs/rxe0:1' /tmp/info && grep -q "way  *$2:" /tmp/info && ! grep -q 'not used' /tmp/info
+  grep -q 'rc_verbs/rxe0:1' /tmp/info && grep -q "transfer  *$2:" /tmp/info && ! grep -q 'not used' /tmp/info
 }
 
 # A reader that dies while it reads is no harm to the server.
@@ -99,7 +99,7 @@ url=ucx://$here:7471
 serve 7471 "$here" || exit
 step "a device by its name" "$bin/ucxio-rdma-peer" names rxe0:1
 # There the memory is read where it lies; the next step asks for RMA by name.
-call "one machine: info says rc_verbs and cma" says_way $url cma
+call "one machine: info says rc_verbs and cma" says_method $url cma
 step "one machine: read, write, flush, streams" "$bin/ucxio-rdma-peer" check $url
 call "one machine: killed readers" survives_reader $url "$(cat /tmp/server.7471)"
 "$bin/ucxio" serve --bind "$here:7473" --insecure file=/tmp/file >/tmp/served 2>&1 &
@@ -126,7 +126,7 @@ call "UCX_NET_DEVICES: the log" env "UCX_NET_DEVICES=eth0, rxe0" sh "$0" "$numbe
 url=ucx://$there:7472
 tries=0
 until "$bin/ucxio" ls $url >/dev/null 2>&1 || [ $tries = 30 ]; do tries=$((tries + 1)); sleep 1; done
-call "two machines: info says rc_verbs and rma" says_way $url rma
+call "two machines: info says rc_verbs and rma" says_method $url rma
 step "two machines: read, write, flush, streams" "$bin/ucxio-rdma-peer" check $url
 call "two machines: killed readers" survives_reader $url
 ip link set eth0 down

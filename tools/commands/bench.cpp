@@ -15,11 +15,12 @@
 #include "commands/commands.hpp"
 #include "output/entry_text.hpp"
 #include "output/exit_code.hpp"
+#include "output/old_names.hpp"
 #include "output/output.hpp"
 #include "output/printable.hpp"
 #include "output/size_option.hpp"
 #include "output/speed.hpp"
-#include "output/way_reason.hpp"
+#include "output/transfer_method_reason.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/stream_options.hpp"
@@ -39,7 +40,7 @@ struct bench_options {
   std::string url;
   double seconds = 1;
   std::vector<std::uint64_t> sizes;
-  std::vector<std::size_t> lanes;
+  std::vector<std::size_t> connections;
   bool write = false;
   bool json = false;
 };
@@ -47,7 +48,7 @@ struct bench_options {
 struct findings {
   entry described;
   std::vector<std::string> transports;
-  std::string way;
+  std::string method;
   std::string why;
   double connecting = 0;  // milliseconds
   double opening = 0;
@@ -71,10 +72,10 @@ void check(const bench_options& options) {
     throw failure(exit_code::usage,
                   fmt::format("--size: {} is not between 1 and {} bytes", size, most_of_a_call));
   }
-  for (const std::size_t lanes : options.lanes) {
-    if (lanes >= 1 && lanes <= stream_options::max_connections) continue;
-    throw failure(exit_code::usage, fmt::format("--lanes: {} is not between 1 and {}", lanes,
-                                                stream_options::max_connections));
+  for (const std::size_t connections : options.connections) {
+    if (connections >= 1 && connections <= stream_options::max_connections) continue;
+    throw failure(exit_code::usage, fmt::format("--connections: {} is not between 1 and {}",
+                                                connections, stream_options::max_connections));
   }
 }
 
@@ -107,24 +108,25 @@ struct subject {
   std::vector<std::size_t> sizes;
   std::chrono::nanoseconds duration;
 
-  fstream open(ios_base::openmode mode, std::size_t lanes) const {
-    fstream opened(server, name, mode | ios_base::binary, stream_options{.connections = lanes});
+  fstream open(ios_base::openmode mode, std::size_t connections) const {
+    fstream opened(server, name, mode | ios_base::binary,
+                   stream_options{.connections = connections});
     if (!opened.is_open()) throw error(opened.error(), opened.error_message());
     opened.exceptions(ios_base::badbit | ios_base::failbit);
     return opened;
   }
 };
 
-throughput over(const fstream& measured_stream, std::size_t lanes, throughput measured) {
-  measured.lanes = lanes;
+throughput over(const fstream& measured_stream, std::size_t connections, throughput measured) {
+  measured.connections = connections;
   measured.used = measured_stream.rdbuf()->statistics().connections;
   return measured;
 }
 
-void measure_reads(findings& found, const subject& of, std::size_t lanes) {
+void measure_reads(findings& found, const subject& of, std::size_t connections) {
   for (const std::size_t size : of.sizes) {
-    fstream in = of.open(ios_base::in, lanes);
-    found.reads.push_back(over(in, lanes, measure_reading(in, of.size, size, of.duration)));
+    fstream in = of.open(ios_base::in, connections);
+    found.reads.push_back(over(in, connections, measure_reading(in, of.size, size, of.duration)));
   }
 }
 
@@ -161,55 +163,57 @@ findings measure(const bench_options& options, const client_settings& settings) 
       throw failure(exit_code::usage, to_string(from) + " is empty: there is nothing to read");
     }
     found.transports = server.transports();
-    found.way = ucx::to_string(region.transfer_method());
-    found.why = reason_of_way(found.described, region, found.transports);
+    found.method = ucx::to_string(region.transfer_method());
+    found.why = transfer_method_reason(found.described, region, found.transports);
     of.sizes = sizes_for(options, of.size, from);
     found.small = measure_latency(region, duration);
   }
-  const std::vector<std::size_t> lanes =
-      options.lanes.empty() ? std::vector<std::size_t>{1} : options.lanes;
-  for (const std::size_t each : lanes) measure_reads(found, of, each);
+  const std::vector<std::size_t> connections =
+      options.connections.empty() ? std::vector<std::size_t>{1} : options.connections;
+  for (const std::size_t each : connections) measure_reads(found, of, each);
   if (options.write) measure_writes(found, of);
   return found;
 }
 
-/// Returns the text of a line about lanes: empty for the one lane that every stream has.
-std::string lanes_of(const throughput& measured) {
-  if (measured.lanes == 1) return {};
+/// Returns the end of a line: empty for the one connection that every stream has.
+std::string connections_of(const throughput& measured) {
+  if (measured.connections == 1) return {};
   const std::string wanted =
-      measured.used == measured.lanes ? "" : fmt::format(" of {}", measured.lanes);
-  return fmt::format(", {}{} lanes", measured.used, wanted);
+      measured.used == measured.connections ? "" : fmt::format(" of {}", measured.connections);
+  return fmt::format(", {}{} connections", measured.used, wanted);
+}
+
+std::string line_of(const char* what, const throughput& measured) {
+  return fmt::format("{:10}  {:.3f} GB/s, {} bytes per call{}\n", what,
+                     measured.gigabytes_per_second(), measured.call, connections_of(measured));
 }
 
 std::string lines(const findings& found) {
   std::string text = fmt::format(
-      "name        {} ({} bytes)\nconnection  {}\nway         {}: {}\n"
+      "name        {} ({} bytes)\nconnection  {}\ntransfer    {}: {}\n"
       "connect     {:.2f} ms\nopen        {:.3f} ms\n"
-      "latency     {:.2f} us at least, {:.2f} median, {:.2f} for 99 of 100 ({} reads of {} "
-      "bytes)\n",
+      "latency     {:.2f} us min, {:.2f} us median, {:.2f} us p99 ({} reads of {} bytes)\n",
       printable(found.described.name), found.described.size, fmt::join(found.transports, ", "),
-      found.way, found.why, found.connecting, found.opening, found.small.least, found.small.median,
+      found.method, found.why, found.connecting, found.opening, found.small.min, found.small.median,
       found.small.p99, found.small.reads, found.small.bytes);
-  for (const throughput& each : found.reads) {
-    fmt::format_to(std::back_inserter(text), "read        {:.3f} GB/s by {} bytes a call{}\n",
-                   each.gigabytes_per_second(), each.call, lanes_of(each));
-  }
-  for (const throughput& each : found.writes) {
-    fmt::format_to(std::back_inserter(text), "write       {:.3f} GB/s by {} bytes a call{}\n",
-                   each.gigabytes_per_second(), each.call, lanes_of(each));
-  }
+  for (const throughput& each : found.reads) text += line_of("read", each);
+  for (const throughput& each : found.writes) text += line_of("write", each);
   return text;
 }
 
 nlohmann::ordered_json json_of(const std::vector<throughput>& all) {
   nlohmann::ordered_json made = nlohmann::ordered_json::array();
   for (const throughput& each : all) {
-    made.push_back({{"call", each.call},
-                    {"lanes", each.lanes},
-                    {"lanes_used", each.used},
+    made.push_back({{"size", each.call},
+                    {"connections", each.connections},
+                    {"connections_used", each.used},
                     {"calls", each.calls},
                     {"seconds", each.seconds},
-                    {"gigabytes_per_second", each.gigabytes_per_second()}});
+                    {"gigabytes_per_second", each.gigabytes_per_second()},
+                    // Old names, for one version.
+                    {"call", each.call},
+                    {"lanes", each.connections},
+                    {"lanes_used", each.used}});
   }
   return made;
 }
@@ -217,17 +221,17 @@ nlohmann::ordered_json json_of(const std::vector<throughput>& all) {
 nlohmann::ordered_json json_of(const findings& found, const url& server) {
   nlohmann::ordered_json made = to_json(found.described, server);
   made["transports"] = found.transports;
-  made["way"] = found.way;
+  made["transfer_method"] = found.method;
   made["why"] = found.why;
   made["connect_ms"] = found.connecting;
   made["open_ms"] = found.opening;
-  made["latency"] = {{"bytes", found.small.bytes},
-                     {"reads", found.small.reads},
-                     {"least_us", found.small.least},
-                     {"median_us", found.small.median},
-                     {"p99_us", found.small.p99}};
+  made["latency"] = {
+      {"bytes", found.small.bytes}, {"reads", found.small.reads},
+      {"min_us", found.small.min},  {"median_us", found.small.median},
+      {"p99_us", found.small.p99},  {"least_us", found.small.min}};  // old, for one version
   made["read"] = json_of(found.reads);
   made["write"] = json_of(found.writes);
+  made["way"] = found.method;  // old, for one version
   return made;
 }
 
@@ -251,23 +255,24 @@ void add_bench(CLI::App& program, client_settings& shared) {
   command.add_option("--seconds", options->seconds, "for each measurement (default: 1)")
       ->type_name("SECONDS");
   add_sizes(command, "--size", options->sizes,
-            "of one call; may be given several times (default: 4K, 64K and 1M)");
-  command
-      .add_option("--lanes", options->lanes,
-                  "connections that a stream reads over; several numbers are tried in turn "
-                  "(default: 1)")
-      ->type_name("N[,N...]")
-      ->delimiter(',');
+            "bytes of a call; may be given several times (default: 4K, 64K and 1M)");
+  CLI::Option* const connections =
+      command
+          .add_option("--connections", options->connections,
+                      "connections of a stream that reads; each number is measured (default: 1)")
+          ->type_name("N[,N...]")
+          ->delimiter(',');
+  add_old_name(command, "--lanes", connections);
   command.add_flag("--write", options->write,
-                   "also write, what is there already: others must not change it meanwhile");
+                   "also write back what was read; changes of others meanwhile may be lost");
   command.add_flag("--json", options->json, "an object");
   add_timeout(command, shared);
   command.footer(
-      "Latency is that of 8 bytes here and there; the rates are those of a stream, from the\n"
-      "beginning to the end, round and round. Flushing counts.\n\n"
+      "Latency: reads of 8 bytes at scattered offsets. Rates: one stream, from the beginning to\n"
+      "the end, again and again; flushes count.\n\n"
       "Example:\n"
       "  ucxio bench ucx://127.0.0.1:7471/weights --size 64K --size 4M\n"
-      "  ucxio bench ucx://127.0.0.1:7471/weights --size 1M --lanes 1,2,4");
+      "  ucxio bench ucx://127.0.0.1:7471/weights --size 1M --connections 1,2,4");
   command.callback([options, &shared] { bench(*options, shared); });
 }
 

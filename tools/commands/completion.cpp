@@ -100,7 +100,7 @@ std::string zsh_options(const outlined_command& command) {
       text += " \\\n        " + in_quotes(form);
     }
   }
-  return text + " \\\n        '*:place:_files' ;;\n";
+  return text + " \\\n        '*:URL or path:_files' ;;\n";
 }
 
 /// Returns zsh's actions where the word at `place` is one of `commands`, or is to become one.

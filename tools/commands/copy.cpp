@@ -223,7 +223,7 @@ void add_copy(CLI::App& program, client_settings& shared) {
   CLI::App& command =
       *program.add_subcommand("cp", "Copy files and trees, from and to servers and paths");
   command
-      .add_option("PLACES", options->places,
+      .add_option("URL|PATH", options->places,
                   "what to copy, ucx://HOST:PORT/NAME or a path, and where to")
       ->type_name("SOURCE... TARGET")
       ->required();

@@ -72,7 +72,8 @@ hashed_file hashed(const std::string& place, bool by_chunk, server_clients& clie
 
 nlohmann::ordered_json json_of(const hashed_file& file, bool by_chunk) {
   nlohmann::ordered_json made{
-      {"place", file.place}, {"size", file.size}, {"xxh3_128", to_string(file.whole)}};
+      {"location", file.place}, {"size", file.size}, {"xxh3_128", to_string(file.whole)}};
+  made["place"] = file.place;  // old, for one version
   if (!by_chunk) return made;
   made["chunk_size"] = digest_chunk;
   made["chunks"] = nlohmann::ordered_json::array();
@@ -126,7 +127,7 @@ void add_hash(CLI::App& program, client_settings& shared) {
   const auto options = std::make_shared<hash_options>();
   CLI::App& command = *program.add_subcommand(
       "hash", "Hash files where they are, so that they can be compared without being copied");
-  command.add_option("PLACE", options->places, "ucx://HOST:PORT/NAME, or a path")->required();
+  command.add_option("URL|PATH", options->places, "ucx://HOST:PORT/NAME, or a path")->required();
   command.add_flag("--chunks", options->chunks, "also each 1 MiB by itself");
   command.add_flag("--json", options->json, "an array of objects");
   add_progress(command, options->progress);

@@ -12,7 +12,7 @@
 #include "output/entry_text.hpp"
 #include "output/output.hpp"
 #include "output/printable.hpp"
-#include "output/way_reason.hpp"
+#include "output/transfer_method_reason.hpp"
 #include "ucx/context.hpp"
 #include "ucx/error.hpp"
 #include "ucx/version.hpp"
@@ -25,10 +25,10 @@ struct info_options {
   bool json = false;
 };
 
-/// How the bytes of one published name move, and why that way.
-struct chosen_way {
+/// How the bytes of one published name move, and why so.
+struct described_name {
   entry described;
-  ucx::transfer_method way = ucx::transfer_method::automatic;
+  ucx::transfer_method method = ucx::transfer_method::automatic;
   std::string why;
   std::string region;
   std::optional<std::uint64_t> in_huge_pages;
@@ -39,14 +39,15 @@ struct server_info {
   std::string version;
   std::vector<std::string> transports;
   std::vector<std::string> unused;  ///< On this side.
-  std::vector<chosen_way> names;
+  std::vector<described_name> names;
 };
 
-chosen_way look_at(client& server, const entry& described,
-                   const std::vector<std::string>& transports) {
+described_name look_at(client& server, const entry& described,
+                       const std::vector<std::string>& transports) {
   const remote_region region = server.open(described.name, described.granted);
-  return {described, region.transfer_method(), reason_of_way(described, region, transports),
-          region.description(), region.bytes_in_huge_pages()};
+  return {described, region.transfer_method(),
+          transfer_method_reason(described, region, transports), region.description(),
+          region.bytes_in_huge_pages()};
 }
 
 server_info ask(const url& from, const client_settings& settings) {
@@ -82,13 +83,14 @@ nlohmann::ordered_json json_of_this_side() {
 
 nlohmann::ordered_json json_of(const server_info& found) {
   nlohmann::ordered_json names = nlohmann::ordered_json::array();
-  for (const chosen_way& each : found.names) {
+  for (const described_name& each : found.names) {
     nlohmann::ordered_json described = to_json(each.described, found.address);
-    described["way"] = ucx::to_string(each.way);
+    described["transfer_method"] = ucx::to_string(each.method);
     described["why"] = each.why;
     described["region"] = each.region;
     described["huge_pages"] = nullptr;
     if (each.in_huge_pages) described["huge_pages"] = *each.in_huge_pages;
+    described["way"] = ucx::to_string(each.method);  // old, for one version
     names.push_back(std::move(described));
   }
   return {{"url", to_string(found.address)},
@@ -121,14 +123,13 @@ std::string lines(const server_info& found) {
       fmt::format("server      {}\nversion     {}\nconnection  {}\n{}", to_string(found.address),
                   printable(found.version), fmt::join(found.transports, "\n            "),
                   lines_of_unused(found.unused));
-  for (const chosen_way& each : found.names) {
+  for (const described_name& each : found.names) {
     fmt::format_to(std::back_inserter(text),
-                   "\n{}\n  memory    {}\n  way       {}: {}\n  region    {}\n",
+                   "\n{}\n  memory      {}\n  transfer    {}: {}\n  region      {}\n",
                    printable(each.described.name), memory_text(each.described),
-                   ucx::to_string(each.way), each.why, printable(each.region));
+                   ucx::to_string(each.method), each.why, printable(each.region));
     if (each.in_huge_pages) {
-      fmt::format_to(std::back_inserter(text), "  pages     {} bytes in huge ones\n",
-                     *each.in_huge_pages);
+      fmt::format_to(std::back_inserter(text), "  huge pages  {} bytes\n", *each.in_huge_pages);
     }
   }
   return text;

@@ -217,8 +217,8 @@ void describe(CLI::App& end, const std::shared_ptr<pipe_command>& command,
       ->type_name("HOST:PORT")
       ->excludes(where);
   end.add_flag("--insecure", command->insecure,
-               "without URL: listen also where others can connect, who can then read and write "
-               "this process")
+               "without URL: allow other addresses than loopback: everyone who can connect gets "
+               "access")
       ->excludes(where);
   end.add_flag("-q,--quiet", command->quiet, "do not say on stderr what to call at the other end");
   add_rate(end, command->rate);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "commands/program_outline.hpp"
+#include "output/old_names.hpp"
 
 namespace ucx::tool {
 namespace {
@@ -16,7 +17,10 @@ std::vector<const CLI::App*> below(const CLI::App& app) {
 
 outlined_command command_of(const CLI::App& app, const std::string& above) {
   outlined_command made{above + app.get_name(), app.get_description(), app.get_footer(), {}, {}};
-  for (const CLI::Option* each : app.get_options()) {
+  const auto is_shown = [](const CLI::Option* option) {
+    return option->get_group() != old_names_group;
+  };
+  for (const CLI::Option* each : app.get_options(is_shown)) {
     outlined_option option;
     for (const std::string& name : each->get_snames()) option.names.push_back('-' + name);
     for (const std::string& name : each->get_lnames()) option.names.push_back("--" + name);

@@ -38,8 +38,8 @@ struct program_outline {
   std::vector<const outlined_command*> all() const;
 };
 
-/// Reads it from what the parser knows, so that it is always true. Commands that are hidden from
-/// `--help` are left out.
+/// Reads it from what the parser knows, so that it is always true. Commands and options that are
+/// hidden from `--help` are left out.
 program_outline outline_of(const CLI::App& program);
 
 }  // namespace ucx::tool

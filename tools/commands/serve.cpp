@@ -29,6 +29,7 @@
 #include "copying/fetch_rules.hpp"
 #include "copying/store_content.hpp"
 #include "output/exit_code.hpp"
+#include "output/old_names.hpp"
 #include "output/output.hpp"
 #include "output/printable.hpp"
 #include "output/served_text.hpp"
@@ -365,18 +366,18 @@ void serve(const serve_options& options, const client_settings& settings) {
 }
 
 void add_limits(CLI::App& command, store_options& limits) {
-  const auto add = [&](const char* name, std::size_t& limit, const char* text) {
-    command.add_option(name, limit, text)->type_name("N")->check(CLI::PositiveNumber);
+  const auto add = [&](const char* name, const char* before, std::size_t& limit, const char* text) {
+    CLI::Option* const option = command.add_option(name, limit, text)->type_name("N");
+    add_old_name(command, before, option->check(CLI::PositiveNumber));
   };
-  add("--most-open-files", limits.max_open_files,
-      "files of each store that clients may have open together (default: half of `ulimit -n`, "
-      "which all stores share)");
-  add("--most-open-files-of-one-client", limits.max_open_files_per_client,
-      "the same of each client (default: half of that)");
-  add("--most-writers", limits.max_writers,
-      "files of each store that may be open for writing (default: half of --most-open-files, 2048 "
-      "at "
-      "most)");
+  add("--max-open-files", "--most-open-files", limits.max_open_files,
+      "files of each store that clients may have open (default: half of `ulimit -n`, shared by all "
+      "stores)");
+  add("--max-open-files-per-client", "--most-open-files-of-one-client",
+      limits.max_open_files_per_client,
+      "the same for each client (default: half of --max-open-files)");
+  add("--max-writers", "--most-writers", limits.max_writers,
+      "files of each store open for writing (default: half of --max-open-files, at most 2048)");
 }
 
 }  // namespace
@@ -391,12 +392,11 @@ void add_serve(CLI::App& program, const client_settings& shared) {
       ->type_name("HOST:PORT");
   command
       .add_option("--address-file", options->address_file,
-                  "a file that leads clients here which see it, without an IP address; listens "
-                  "nowhere else, unless --bind says so")
+                  "write the server's address to this file, for clients that can read it; "
+                  "listen only with --bind")
       ->type_name("PATH");
-  command.add_flag(
-      "--insecure", options->insecure,
-      "listen also where others can connect, who can then read and write this process");
+  command.add_flag("--insecure", options->insecure,
+                   "allow other addresses than loopback: everyone who can connect gets access");
   command.add_flag("-q,--quiet", options->quiet, "do not list on stderr what is served");
   command
       .add_option("FILE", options->files,
@@ -432,25 +432,21 @@ void add_serve(CLI::App& program, const client_settings& shared) {
       "--writable", options->writable,
       "clients may also create, change and remove files of stores, and write copies "
       "on devices");
-  add_size(command, "--quota", options->quota, "the files of each store may not be longer together")
+  add_size(command, "--quota", options->quota, "limit the total length of each store's files")
       ->type_name("BYTES")
       ->needs(writable);
   add_limits(command, options->limits);
   command
-      .add_option(
-          "--workers", options->workers,
-          "threads that serve, each on a core of its own; clients are given to them in turn "
-          "(default: 1)")
+      .add_option("--workers", options->workers,
+                  "serving threads, 1 to 64; connections are given to them in turn (default: 1)")
       ->type_name("N");
   command.add_flag("--pipes", options->pipes,
-                   "introduce the ends of pipes to each other: `ucxio pipe --help`");
-  command.add_flag(
-      "--agent", options->agent,
-      "compress what clients ask for: `ucxio cp --compress`; introduces ends of pipes, too");
+                   "let the ends of pipes meet here, under any name: `ucxio pipe --help`");
+  command.add_flag("--agent", options->agent,
+                   "start an agent for `ucxio cp --compress`; it implies --pipes");
   command
       .add_option("--fetch-from", options->fetch_from,
-                  "fetch files from such servers for clients that ask for it: `ucxio cp --direct`; "
-                  "any: from all")
+                  "start an agent that may fetch from HOST, for `ucxio cp --direct`; any: from all")
       ->type_name("HOST[:PORT]")
       ->expected(1)
       ->allow_extra_args(false)

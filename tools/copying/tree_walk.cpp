@@ -58,7 +58,7 @@ bool is_directory(const location& place, server_clients& clients) {
 
 void add_longest_list(CLI::App& command, walk_terms& terms) {
   add_size(command, "--max-list", terms.longest_list,
-           "with -r, keep no more than this of the names that a server has (default: 512M)")
+           "with -r, the most memory for a server's names (default: 512M)")
       ->type_name("SIZE");
 }
 

@@ -106,7 +106,7 @@ std::string_view exit_code_table() noexcept {
          "  2    usage: a bad argument, a malformed URL, an offset behind the end\n"
          "  3    not found: the name, or the file that was to be served\n"
          "  4    no connection: refused, unreachable, host not found, not a ucxio server,\n"
-         "       another version, no room for one more client; serve: cannot listen there\n"
+         "       another version, too many clients; serve: cannot listen there\n"
          "  5    permission denied, or refused because the network is not trusted, or because a\n"
          "       server may not fetch from another\n"
          "  6    timed out\n"

@@ -46,10 +46,10 @@ std::string served_text(const served& all) {
                    each.url());
   }
   for (const publication& each : all.stores) {
-    fmt::format_to(out, "ucxio: serving a directory{} as {}\n",
-                   is_writable(each) ? ", to be written too," : "", each.url());
+    fmt::format_to(out, "ucxio: serving a {}directory as {}\n",
+                   is_writable(each) ? "writable " : "", each.url());
   }
-  if (all.has_pipes) text += "ucxio: introducing the ends of pipes, of any name\n";
+  if (all.has_pipes) text += "ucxio: serving pipes of any name\n";
   if (text.empty()) text = "ucxio: serving, but nothing is published\n";
   return text + lines_to_paste(all);
 }

@@ -60,7 +60,7 @@ latency measure_latency(const remote_region& region, std::chrono::nanoseconds du
     if (end >= until) break;
   }
   measured.reads = times.size();
-  measured.least = static_cast<double>(*std::min_element(times.begin(), times.end()));
+  measured.min = static_cast<double>(*std::min_element(times.begin(), times.end()));
   measured.median = quantile(times, 0.5);
   measured.p99 = quantile(times, 0.99);
   return measured;

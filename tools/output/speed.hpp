@@ -16,7 +16,7 @@ namespace ucx::tool {
 struct latency {
   std::size_t bytes = 0;  ///< Of each read.
   std::uint64_t reads = 0;
-  double least = 0;
+  double min = 0;
   double median = 0;
   double p99 = 0;  ///< 99 of 100 took no longer.
 };
@@ -24,8 +24,8 @@ struct latency {
 /// The throughput of calls of one size, one behind the other.
 struct throughput {
   std::size_t call = 0;
-  std::size_t lanes = 1;  ///< That were asked for.
-  std::size_t used = 1;   ///< That the stream had.
+  std::size_t connections = 1;  ///< That were asked for.
+  std::size_t used = 1;         ///< That the stream had.
   std::uint64_t calls = 0;
   double seconds = 0;
 

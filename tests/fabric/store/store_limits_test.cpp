@@ -142,13 +142,13 @@ TEST_F(StoreLimits, SayWhoseTheyAreAndByWhichOption) {
   for (const limited& each :
        {limited{{.max_open_files = 3, .max_open_files_per_client = 9},
                 false,
-                "store_options::max_open_files (ucxio serve --most-open-files)"},
+                "store_options::max_open_files (ucxio serve --max-open-files)"},
         limited{{.max_open_files_per_client = 3},
                 false,
                 "store_options::max_open_files_per_client (ucxio serve "
-                "--most-open-files-of-one-client)"},
+                "--max-open-files-per-client)"},
         limited{
-            {.max_writers = 3}, true, "store_options::max_writers (ucxio serve --most-writers)"}}) {
+            {.max_writers = 3}, true, "store_options::max_writers (ucxio serve --max-writers)"}}) {
     server served;
     store_options options = each.by;
     options.writable = true;

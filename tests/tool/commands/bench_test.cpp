@@ -35,7 +35,7 @@ json bench(const std::string& url, const std::vector<std::string>& more = {}) {
 std::vector<std::size_t> calls_of(const json& measured) {
   std::vector<std::size_t> sizes;
   for (const json& each : measured) {
-    sizes.push_back(each.at("call"));
+    sizes.push_back(each.at("size"));
     EXPECT_GT(each.at("calls"), 0);
     EXPECT_GT(each.at("seconds"), 0);
     EXPECT_GT(each.at("gigabytes_per_second"), 0);
@@ -49,9 +49,9 @@ TEST(Bench, TellsPeopleWhatItMeasured) {
   const command_result result = run_tool({"bench", server.url("x"), "--seconds", "0.01"});
   EXPECT_EQ(result.code, 0) << result.err;
   for (const std::string words :
-       {"name        x (2097152 bytes)\n", "way         message: a file", "\nconnect ", "\nopen ",
-        "\nlatency ", " for 99 of 100 (", " GB/s by 4096 bytes a call\n",
-        " GB/s by 65536 bytes a call\n", " GB/s by 1048576 bytes a call\n"}) {
+       {"name        x (2097152 bytes)\n", "transfer    message: a file", "\nconnect ", "\nopen ",
+        "\nlatency ", " us min, ", " us p99 (", " GB/s, 4096 bytes per call\n",
+        " GB/s, 65536 bytes per call\n", " GB/s, 1048576 bytes per call\n"}) {
     EXPECT_THAT(result.out, HasSubstr(words));
   }
   EXPECT_THAT(result.out, Not(HasSubstr("\nwrite ")));
@@ -64,13 +64,13 @@ TEST(Bench, TellsProgramsWhatItMeasured) {
   EXPECT_EQ(told.at("name"), "x");
   EXPECT_EQ(told.at("size"), mib);
   EXPECT_EQ(told.at("url"), server.url("x"));
-  EXPECT_EQ(told.at("way"), "message");
+  EXPECT_EQ(told.at("transfer_method"), "message");
   EXPECT_GT(told.at("connect_ms"), 0);
   EXPECT_GT(told.at("open_ms"), 0);
   const json& latency = told.at("latency");
   EXPECT_EQ(latency.at("bytes"), 8);
   EXPECT_GT(latency.at("reads"), 0);
-  EXPECT_LE(latency.at("least_us"), latency.at("median_us"));
+  EXPECT_LE(latency.at("min_us"), latency.at("median_us"));
   EXPECT_LE(latency.at("median_us"), latency.at("p99_us"));
   EXPECT_THAT(calls_of(told.at("read")), ElementsAre(4096, 65536, mib));
   EXPECT_TRUE(told.at("write").empty());
@@ -84,34 +84,35 @@ TEST(Bench, MeasuresTheSizesThatAreAskedFor) {
   EXPECT_THAT(calls_of(told.at("read")), ElementsAre(1, 10000, mib));
 }
 
-TEST(Bench, MeasuresEachNumberOfLanes) {
+TEST(Bench, MeasuresEachNumberOfConnections) {
   const temporary_directory folder;
   const tool_server server({"--workers", "2", "x=" + folder.make("x", pattern_text(mib)).string()});
-  const json told = bench(server.url("x"), {"--size", "64K", "--size", "1M", "--lanes", "1,3"});
+  const json told =
+      bench(server.url("x"), {"--size", "64K", "--size", "1M", "--connections", "1,3"});
   std::vector<std::size_t> asked;
   for (const json& each : told.at("read")) {
-    asked.push_back(each.at("lanes"));
-    EXPECT_EQ(each.at("lanes_used"), each.at("lanes"));
+    asked.push_back(each.at("connections"));
+    EXPECT_EQ(each.at("connections_used"), each.at("connections"));
   }
   EXPECT_THAT(asked, ElementsAre(1, 1, 3, 3));
-  const command_result table =
-      run_tool({"bench", server.url("x"), "--seconds", "0.01", "--size", "64K", "--lanes", "1,3"});
-  EXPECT_THAT(table.out, HasSubstr(" GB/s by 65536 bytes a call\n"));
-  EXPECT_THAT(table.out, HasSubstr(" GB/s by 65536 bytes a call, 3 lanes\n"));
+  const command_result table = run_tool(
+      {"bench", server.url("x"), "--seconds", "0.01", "--size", "64K", "--connections", "1,3"});
+  EXPECT_THAT(table.out, HasSubstr(" GB/s, 65536 bytes per call\n"));
+  EXPECT_THAT(table.out, HasSubstr(" GB/s, 65536 bytes per call, 3 connections\n"));
 }
 
-TEST(Bench, TellsWhereThereAreFewerLanes) {
+TEST(Bench, TellsWhereThereAreFewerConnections) {
   server owner;
   const publication shown = owner.allocate("memory", mib, access::read_write);
-  const json told = bench(shown.url(), {"--write", "--size", "64K", "--lanes", "2"});
+  const json told = bench(shown.url(), {"--write", "--size", "64K", "--connections", "2"});
   ASSERT_EQ(told.at("read").size(), 1U);
-  EXPECT_EQ(told.at("read")[0].at("lanes"), 2);
-  EXPECT_EQ(told.at("read")[0].at("lanes_used"), 1) << "it is mapped";
+  EXPECT_EQ(told.at("read")[0].at("connections"), 2);
+  EXPECT_EQ(told.at("read")[0].at("connections_used"), 1) << "it is mapped";
   ASSERT_EQ(told.at("write").size(), 1U);
-  EXPECT_EQ(told.at("write")[0].at("lanes"), 1) << "several are for reading";
+  EXPECT_EQ(told.at("write")[0].at("connections"), 1) << "several are for reading";
   const command_result table =
-      run_tool({"bench", shown.url(), "--seconds", "0.01", "--size", "64K", "--lanes", "2"});
-  EXPECT_THAT(table.out, HasSubstr(" bytes a call, 1 of 2 lanes\n"));
+      run_tool({"bench", shown.url(), "--seconds", "0.01", "--size", "64K", "--connections", "2"});
+  EXPECT_THAT(table.out, HasSubstr(" bytes per call, 1 of 2 connections\n"));
 }
 
 TEST(Bench, MeasuresWhatIsSmall) {
@@ -167,7 +168,7 @@ TEST(Bench, RefusesArgumentsThatAreNone) {
     expect_failure(run_tool({"bench", url, "--size=" + wrong}), 2, "--size");
   }
   for (const std::string wrong : {"0", "65", "-1", "1,0", "x"}) {
-    expect_failure(run_tool({"bench", url, "--lanes=" + wrong}), 2, "--lanes");
+    expect_failure(run_tool({"bench", url, "--connections=" + wrong}), 2, "--connections");
   }
 }
 

@@ -97,15 +97,15 @@ TEST_F(Catalogue, IsExplainedByInfo) {
   EXPECT_FALSE(met["transports"].empty());
   ASSERT_EQ(met["names"].size(), 3U);
   EXPECT_EQ(met["names"][0]["name"], "a file");
-  EXPECT_EQ(met["names"][0]["way"], "message");
+  EXPECT_EQ(met["names"][0]["transfer_method"], "message");
   EXPECT_THAT(met["names"][0]["why"].get<std::string>(), HasSubstr("a file"));
   EXPECT_THAT(met["names"][1]["region"].get<std::string>(), HasSubstr("100 bytes"));
-  EXPECT_EQ(met["names"][2]["way"], "message");
+  EXPECT_EQ(met["names"][2]["transfer_method"], "message");
   EXPECT_THAT(met["names"][2]["why"].get<std::string>(),
               HasSubstr("not read where it lies: its owner does not let"));
 
   const command_result one = run_tool({"info", both_.url()});
-  EXPECT_THAT(one.out, HasSubstr("\nboth\n  memory    host\n  way       "));
+  EXPECT_THAT(one.out, HasSubstr("\nboth\n  memory      host\n  transfer    "));
   EXPECT_THAT(one.out, ::testing::Not(HasSubstr("c/write")));
   expect_failure(run_tool({"info", owner_.url("nothing"), "--json"}), 3, "\"nothing\"");
 }

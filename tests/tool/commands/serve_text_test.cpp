@@ -135,7 +135,7 @@ TEST_F(ServeText, TellsHowToFillAStore) {
   for (const bool has_prefix : {true, false}) {
     const std::string store = (has_prefix ? "s=" : "") + (folder_ / "store").string();
     const auto lines = serve({"--writable", "--store", store});
-    EXPECT_THAT(said(), HasSubstr("to be written too"));
+    EXPECT_THAT(said(), HasSubstr("serving a writable directory as "));
     const std::string place = url_ + (has_prefix ? "/s" : "");
     ASSERT_THAT(lines,
                 ElementsAre("ucxio cp -r " + place + " .", "ucxio cp -r PATH " + place + "/"));
@@ -152,7 +152,7 @@ TEST_F(ServeText, TellsOfPipes) {
                                          (folder_ / "address").string()};
   for (const std::vector<std::string>& line : {std::vector<std::string>{"--pipes"}, by_file}) {
     const auto lines = serve(line);
-    EXPECT_THAT(said(), StartsWith("ucxio: introducing the ends of pipes, of any name\n"));
+    EXPECT_THAT(said(), StartsWith("ucxio: serving pipes of any name\n"));
     ASSERT_THAT(lines, ElementsAre("ucxio pipe receive " + url_ + "/pipe",
                                    "ucxio pipe send " + url_ + "/pipe"));
     EXPECT_EQ(type(lines[0] + " & echo over | " + lines[1] + "; wait").out, "over\n");

@@ -196,9 +196,10 @@ TEST_F(StoreCommands, HashForPrograms) {
   const std::string path = folder_.make("x", content).string();
   const auto all =
       nlohmann::ordered_json::parse(run_tool({"hash", "--json", "--chunks", path}).out);
-  EXPECT_EQ(all, nlohmann::ordered_json::array({{{"place", path},
+  EXPECT_EQ(all, nlohmann::ordered_json::array({{{"location", path},
                                                  {"size", 7},
                                                  {"xxh3_128", hash_of(content)},
+                                                 {"place", path},
                                                  {"chunk_size", 1U << 20U},
                                                  {"chunks", {hash_of(content)}}}}));
 }

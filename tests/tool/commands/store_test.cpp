@@ -79,8 +79,8 @@ TEST(ServeStore, LetsSoManyFilesBeOpenAsItWasTold) {
   const temporary_directory folder;
   folder.make("one", "text");
   tool_server server({"--store", (folder / "").string(), "--memory-store", "memory=1K",
-                      "--writable", "--most-writers", "1", "--most-open-files", "3",
-                      "--most-open-files-of-one-client", "2"});
+                      "--writable", "--max-writers", "1", "--max-open-files", "3",
+                      "--max-open-files-per-client", "2"});
   for (const std::string prefix : {"/", "/memory/"}) {
     const ofstream first(server.url() + prefix + "first");
     EXPECT_TRUE(first) << first.error_message();
@@ -91,7 +91,7 @@ TEST(ServeStore, LetsSoManyFilesBeOpenAsItWasTold) {
   const ifstream another(server.url() + "/one");
   const ifstream third(server.url() + "/one");
   EXPECT_EQ(third.error(), errc::too_many_client_files);
-  EXPECT_NE(run_tool({"serve", "--most-writers", "0", "--store", (folder / "").string()}).code, 0);
+  EXPECT_NE(run_tool({"serve", "--max-writers", "0", "--store", (folder / "").string()}).code, 0);
 }
 
 TEST(ServeStore, KeepsFilesInMemory) {

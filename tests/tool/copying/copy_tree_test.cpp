@@ -124,7 +124,7 @@ TEST_F(CopyTree, LeavesNoPartialFilesWhereOneClientMayOpenFew) {
   std::filesystem::create_directories(there / "tree/a");
   for (int i = 0; i < 60; ++i) there.make("tree/a/.f" + std::to_string(i) + ".ucxio-part", "part");
   const tool_server narrow({"--store", "data=" + (there / "").string(), "--writable",
-                            "--most-open-files-of-one-client", "9"});
+                            "--max-open-files-per-client", "9"});
   const command_result result = run_tool({"cp", "-r", path("tree"), narrow.url("data/")});
   EXPECT_EQ(result.code, 0) << result.err;
   expect_tree(there / "tree");

@@ -1,4 +1,4 @@
-#include "output/way_reason.hpp"
+#include "output/transfer_method_reason.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,8 +8,8 @@
 
 namespace ucx::tool {
 
-std::string reason_of_way(const entry& described, const remote_region& region,
-                          const std::vector<std::string>& transports) {
+std::string transfer_method_reason(const entry& described, const remote_region& region,
+                                   const std::vector<std::string>& transports) {
   switch (region.transfer_method()) {
     case transfer_method::mapped:
       return "the server's memory is mapped here, and used in place";

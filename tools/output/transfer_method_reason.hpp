@@ -1,4 +1,4 @@
-// Why the bytes of a name move the way they do.
+// The reason for the transfer method of a name.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace ucx::tool {
 
 /// Returns it in words for people. `transports` are those of the connection.
-std::string reason_of_way(const entry& described, const remote_region& region,
-                          const std::vector<std::string>& transports);
+std::string transfer_method_reason(const entry& described, const remote_region& region,
+                                   const std::vector<std::string>& transports);
 
 }  // namespace ucx::tool
