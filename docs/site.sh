@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the site, from the tutorial to the API's reference: MkDocs with the theme Material (PyPI), and Doxygen.
-# A dead link, a warning of Doxygen's, or a larger interface (check_public.py) fails it.
+# A dead link, a warning of Doxygen's, a larger interface or a cut sentence (check_public.py) fails it.
 #   docs/site.sh FOLDER DOXYFILE     the site is FOLDER/site/index.html; a browser searches it only where a server shows it
 set -euo pipefail
 folder=$(realpath "$1") doxyfile=$(realpath "$2")
@@ -29,4 +29,10 @@ NO_MKDOCS_2_WARNING=1 "$venv/bin/mkdocs" build --strict --clean -f "$folder/mkdo
   grep -E 'WARNING|ERROR|Aborted' "$folder/mkdocs.log" >&2 || tail -n 20 "$folder/mkdocs.log" >&2
   exit 1
 }
+# MkDocs does not look at the API's pages.
+is_there() { [ -f "$1" ] && { [ -z "$2" ] || grep -q "id=\"$2\"" "$1"; }; } # PAGE HEADING
+cd "$folder/site/api"
+grep -rhoE --include='*.html' '"\.\./docs/[^"]*"' . | sort -u | tr -d '"' | while IFS='#' read -r page heading; do
+  is_there "$page" "$heading" || { echo "The API's pages have a dead link: $page#$heading" >&2; exit 1; }
+done
 echo "The site: $folder/site/index.html; with search: python3 -m http.server --bind 127.0.0.1 --directory $folder/site"

@@ -3,7 +3,8 @@
 # end to the receiver.
 #   checkpoint_pipe.sh PROGRAM
 set -euo pipefail
-program=$(realpath "$1") work=$(mktemp -d) receiver=
+program=$(command -v -- "$1") || { echo "checkpoint_pipe: there is no program $1" >&2; exit 1; }
+program=$(realpath -- "$program") work=$(mktemp -d) receiver=
 trap 'if [ "$receiver" ]; then kill "$receiver" 2>/dev/null || true; wait; fi; rm -rf "$work"' EXIT
 cd "$work"
 start_receiver() { # DIRECTORY : sets url

@@ -3,7 +3,8 @@
 # docs/how-to/checkpoints.md tells it, on one machine and a smaller size.
 #   checkpoints.sh UCXIO [BYTES-OF-A-SHARD]
 set -euo pipefail
-ucxio=$1 size=${2:-20000000} work=$(mktemp -d) pids=()
+ucxio=$(command -v -- "$1") || { echo "checkpoints: there is no program $1" >&2; exit 1; }
+ucxio=$(realpath -- "$ucxio") size=${2:-20000000} work=$(mktemp -d) pids=()
 trap 'kill "${pids[@]}" 2>/dev/null || true; wait || true; rm -rf "$work"' EXIT
 cd "$work"
 soon() { # waits until the command succeeds

@@ -44,7 +44,7 @@ mkdir -p "$build"
 log=$build/quickstart.log
 
 cmake/setup.sh build
-[ -x "$build/bin/three_lines" ] || echo "Building, which takes some minutes the first time ($log tells how far it is)"
+[ -x "$build/bin/three_lines" ] || echo "Building: about 4 minutes on two cores the first time ($log tells how far it is)"
 quietly cmake --preset release -B "$build" -DUCXIO_PRECOMPILE=ON -DUCXIO_UNITY=ON -DUCXIO_BUILD_TOOLS=ON \
   -DUCXIO_BUILD_EXAMPLES=ON -DUCXIO_BUILD_TESTS=OFF -DUCXIO_BUILD_BENCHMARKS=OFF \
   -DUCXIO_BUILD_DOCS=OFF
@@ -75,9 +75,9 @@ read -r -t 60 url <"$work/says" || { cat "$work/server.err" >&2; fail "the serve
 echo "Server   process $server: ucxio serve \"file=$file\" says $url"
 
 expected=$(sha256sum <"$file") || fail "sha256sum failed"
-echo "Digest   ${expected%% *}  of the file"
+echo "SHA-256  ${expected%% *}  of the file"
 output=$("$build/bin/ucxio" cat "$url/file" | sha256sum) || fail "ucxio cat failed"
-echo "Digest   ${output%% *}  of what \"ucxio cat $url/file\" wrote"
+echo "SHA-256  ${output%% *}  of what \"ucxio cat $url/file\" wrote"
 [ "$output" = "$expected" ] || fail "what was read is not what is served"
 begin=$(date +%s%N)
 "$build/bin/ucxio" cat "$url/file" >/dev/null || fail "ucxio cat failed"

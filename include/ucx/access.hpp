@@ -24,7 +24,8 @@ constexpr bool includes(access granted, access wanted) noexcept {
 template <>
 UCXIO_EXPORT std::string_view detail::enum_name(access value) noexcept;
 
-/// The ways in which the bytes of a `remote_region` move (`docs/architecture.md`).
+/// The mechanism that moves the bytes of a `remote_region` (`docs/reference/regions.md`, "How bytes
+/// move").
 enum class transfer_method : std::uint8_t {
   automatic,  ///< Chosen by the abilities of the connection's transports.
   message,    ///< The owner answers by active messages and checks every access.

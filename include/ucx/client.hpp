@@ -72,7 +72,7 @@ struct client_statistics {
   std::uint64_t opens = 0;          ///< Regions that were opened.
   std::uint64_t requests = 0;       ///< Questions to the server.
   std::uint64_t failures = 0;       ///< Questions that got an error, or no answer.
-  staging_statistics staging = {};  ///< Of device memory on this side, without the further lanes.
+  staging_statistics staging = {};  ///< Of device memory here, of the first connection.
 };
 
 /// The options of a commit.

@@ -56,8 +56,8 @@ struct core_access;
 }  // namespace detail
 
 /// The purposes of a context. UCX allocates only the resources that the features need. An operation
-/// whose feature is missing fails with `errc::feature_disabled`. So does opening a region by a way
-/// whose feature is missing.
+/// whose feature is missing fails with `errc::feature_disabled`. So does opening a region by a
+/// transfer method whose feature is missing.
 enum class feature : unsigned {
   none = 0,
   rma = 1U << 0U,     ///< One-sided reads and writes.

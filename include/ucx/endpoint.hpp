@@ -115,10 +115,10 @@ class UCXIO_EXPORT endpoint {
   void flush(const io_options& options = {}, std::error_code& ec = throws);
 
   /// Orders operations: those that are started later take effect at the peer after all that were
-  /// started earlier over this connection. The way of the bytes does not matter: reads see earlier
-  /// writes, and writes land over them. Returns at once, and completes nothing. Later operations
-  /// may have to wait. Messages are ordered among themselves, and so is RMA. Messages after RMA
-  /// wait for the flush of the RMA, and RMA after messages goes by message.
+  /// started earlier over this connection. The transfer method does not matter: reads see earlier
+  /// writes, and writes land over them. Returns at once, and makes nothing visible. Later
+  /// operations may have to wait. Messages are ordered among themselves, and so is RMA. Messages
+  /// after RMA wait for the flush of the RMA, and RMA after messages goes by message.
   void fence();
 
   /// Gives up every operation in flight over this connection, as `request::cancel()` does. Waits
@@ -157,7 +157,7 @@ class UCXIO_EXPORT endpoint {
   /// close it. It is gone when the connection is: see `worker::native_handle()`.
   ucp_ep* native_handle() const noexcept;
 
-  // Messages: docs/reference/messages.md says what is true when they complete, and in which order
+  // Messages: docs/reference/messages.md says what is true when they are done, and in which order
   // they come. The forms of what is sent are in `payload`, those of the places for what comes in
   // `receive_target`. Every call that waits fails with `would_deadlock` inside a handler. All
   // memory but that of headers may be a device's (docs/how-to/gpu.md). An operation that can not

@@ -18,7 +18,7 @@ class endpoint;
 /// The effect of `close()` on operations that are in flight.
 enum class close_mode {
   flush,  ///< Waits for them, within the worker's `close_timeout`, and says goodbye.
-  abort,  ///< Ends them at once; they complete with `errc::canceled`.
+  abort,  ///< Ends them at once; they end with `errc::canceled`.
 };
 
 template <>

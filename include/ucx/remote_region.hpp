@@ -64,7 +64,7 @@ class UCXIO_EXPORT remote_region {
   /// Makes the peer's region reachable over `connection`. Sends nothing. Errors that only the owner
   /// can know (stale_region, revoked, no_such_region) show with the first access.
   /// Errors: not_supported (these transports have no such method), feature_disabled (the context
-  /// lacks what the way needs), bad_descriptor (UCX refuses the key, and only RMA was asked for),
+  /// lacks what it needs), bad_descriptor (UCX refuses the key, and only RMA was asked for),
   /// bad_configuration (`UCXIO_TRANSFER_METHOD`), closed, the connection's.
   remote_region(const endpoint& connection, const remote_descriptor& descriptor,
                 const remote_region_options& options = {}, std::error_code& ec = throws);
@@ -97,7 +97,7 @@ class UCXIO_EXPORT remote_region {
   bool can_refresh_size() const noexcept;
 
   /// Returns `length` bytes at `offset` in place: the owner's memory itself, which the owner and
-  /// others may change at any time. Sends nothing and copies nothing. The way has to be `mapped`.
+  /// others may change at any time. Sends nothing and copies nothing. It has to be `mapped`.
   /// Lifetime: that of the last handle to the region, streams over it included. The connection may
   /// end. If the owner withdraws the region, or dies, the last bytes stay.
   /// Errors: not_supported (it is not mapped: the text says why), out_of_range, permission_denied,
@@ -108,7 +108,7 @@ class UCXIO_EXPORT remote_region {
   /// written byte at once. Order between processes is up to the program (atomics, `notify`).
   std::span<std::byte> writable_view(std::uint64_t offset, std::size_t length,
                                      std::error_code& ec = throws) const;
-  /// Returns why the bytes do not move in the way `wanted`, as a text for people, as far as is
+  /// Returns why the transfer method is not `wanted`, as a text for people, as far as is
   /// known by now. Empty where they do, and for `automatic`. Why there is no view:
   /// `why_not(transfer_method::mapped)`.
   std::string why_not(ucx::transfer_method wanted) const;
@@ -154,7 +154,7 @@ class UCXIO_EXPORT remote_region {
 
   /// Reads, or writes, many pieces as one operation. By message, small pieces share messages.
   /// Pieces of writes that overlap land in either order.
-  /// Completes: when all pieces have completed, as for `start_read_at` and `start_write_at`.
+  /// Completes: when all pieces are done, as for `start_read_at` and `start_write_at`.
   /// Lifetime: the pieces' bytes, until the request is done; the list itself, during the call.
   /// Errors: those of `start_read_at` and `start_write_at`. Nothing is sent if any piece is out of
   /// range. The first failure counts; other pieces may have been moved.
@@ -190,7 +190,7 @@ class UCXIO_EXPORT remote_region {
   /// Completes when every write that was started earlier through this handle is visible at the
   /// peer, and every operation posted through it has ended.
   /// Errors: the first failure of such an operation, once. After that the handle starts afresh.
-  /// Cost: nothing when the owner has confirmed the writes already, else up to one round trip.
+  /// Cost: nothing when the writes are known to be visible already, else up to one round trip.
   request start_flush(const io_options& options = {});
   void flush(const io_options& options = {}, std::error_code& ec = throws);
 
@@ -216,7 +216,7 @@ class UCXIO_EXPORT remote_region {
   /// Lifetime: until the last handle to the region, or the connection, is gone.
   ucp_rkey* native_key() const noexcept;
 
-  /// Returns peer, region and way in words, as error texts have them.
+  /// Returns peer, region and transfer method in words, as error texts have them.
   std::string description() const;
 
 #if UCXIO_OLD_NAMES

@@ -53,7 +53,7 @@ struct stream_options {
   /// For one version: `connections`.
   detail::old_option<std::size_t> lanes = {};
   /// The most connections that the stream reads over. Each further one has a worker and a thread
-  /// here (`client::lane`), so that receiving and copying use a core each. For streams that were
+  /// here, so that receiving and copying use a core each. For streams that were
   /// opened to be read only, by URL, or by client and name. Mapped regions, and files that are
   /// followed, use one. Connections that can not be made are left out. From 1 to `max_connections`;
   /// opening a stream with another number is `invalid_argument`. A local path ignores it.

@@ -42,7 +42,8 @@ constexpr meaning meanings[]{
     {errc::host_not_found, "the host's name has no address"},
     {errc::unreachable, "no route to the peer, or no transport in common with it",
      std::errc::host_unreachable},
-    {errc::connection_refused, "nobody listens there, or the peer rejected the connection",
+    {errc::connection_refused,
+     "nothing listens there, or another program does, or the peer rejected the connection",
      std::errc::connection_refused},
     {errc::connection_reset, "the connection was lost: the peer died, gave it up, or fell silent",
      std::errc::connection_reset},
@@ -105,8 +106,7 @@ constexpr meaning meanings[]{
      "as many files of the store are open for writing as it lets: its server may raise "
      "store_options::max_writers (ucxio serve --max-writers)",
      std::errc::too_many_files_open},
-    {errc::stale_store,
-     "the store's directory was removed or unmounted at its server: nobody would find it",
+    {errc::stale_store, "the store's directory was removed or unmounted at its server",
      std::errc::io_error},
     {errc::forked_child,
      "this process was forked from one that had connections, and UCX does not survive that; "

@@ -3,7 +3,8 @@
 
   check_enumerations.py [PROJECT_DIR]
 
-The values of each row are those of the header, in its order. docs/reference/errors.md has those of `errc`.
+The values of each row are those of the header, in its order. docs/reference/errors.md has those of `errc`: each row has the
+message of src/api/error.cpp, or its first clause, so that a search for the text of an error finds the row.
 """
 import pathlib
 import re
@@ -11,8 +12,10 @@ import sys
 
 ENUMERATION = re.compile(r"^enum class (\w+)(?: : [\w:]+)? \{(.*?)\};", re.DOTALL | re.MULTILINE)
 OLD_NAMES = re.compile(r"^#if UCXIO_OLD_NAMES$.*?^#endif *$\n", re.DOTALL | re.MULTILINE)
+MEANING = re.compile(r'\{\s*errc::(\w+),\s*((?:"(?:[^"\\]|\\.)*"\s*)+)')
+CLAUSE = re.compile(r"[:;]| \(")
 TEST = "tests/unit/api/to_string_test.cpp"
-ROWS, ERRORS = "docs/conventions.md", "docs/reference/errors.md"
+ROWS, ERRORS, MESSAGES = "docs/conventions.md", "docs/reference/errors.md", "src/api/error.cpp"
 
 
 def enumerations(root):
@@ -32,6 +35,22 @@ def rows(root):
     return found
 
 
+def messages(root):
+    """Returns the message of each value of `errc`."""
+    return {name: "".join(re.findall(r'"([^"]*)"', texts)) for name, texts in MEANING.findall((root / MESSAGES).read_text())}
+
+
+def complaints_about_messages(root, errors):
+    table, found = errors.partition("\n## All values\n")[2].partition("\n## ")[0], messages(root)
+    described = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", table, re.MULTILINE))
+    for name in sorted(described.keys() - found.keys()):
+        yield f"{MESSAGES}: no message of {name}, which {ERRORS} describes"
+    for name, message in found.items():
+        clause = CLAUSE.split(message)[0]
+        if name in described and not re.match(re.escape(clause) + r"(?!\w)", described[name]):
+            yield f'{ERRORS}: the row of {name} does not begin with "{clause}"'
+
+
 def complaints(root):
     told, errors, test = rows(root), (root / ERRORS).read_text(), (root / TEST).read_text()
     names = set()
@@ -46,6 +65,7 @@ def complaints(root):
         elif told[name] != values:
             yield f"{ROWS}: {name} has {', '.join(told[name])}; {header} has {', '.join(values)}"
         yield from (f"{TEST}: {name}::{value} is missing" for value in values if not re.search(rf"\b{name}::{value}\b", test))
+    yield from complaints_about_messages(root, errors)
     yield from (f"{ROWS}: {name} is in no header" for name in sorted(told.keys() - names))
 
 

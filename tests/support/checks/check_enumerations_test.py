@@ -9,12 +9,14 @@ import unittest
 CHECK = pathlib.Path(__file__).with_name("check_enumerations.py")
 HEADER, ROWS = "include/ucx/mode.hpp", "docs/conventions.md"
 ERRORS, TEST = "docs/reference/errors.md", "tests/unit/api/to_string_test.cpp"
+MESSAGES = "src/api/error.cpp"
 TREE = {
     HEADER: "enum class mode : std::uint8_t {\n  fast = 1,  ///< Quick, or so.\n  slow,\n};\n"
             "template <>\nstd::string_view detail::enum_name(mode value) noexcept;\n"
             "enum class errc { closed };\nstd::string_view detail::enum_name(errc value) noexcept;\n",
     ROWS: "# Conventions\n\n## Enumerations\n\n| `errc` | See [errors.md](errors.md) |\n| `mode` | `fast`, `slow`; with `fast` first |\n\n## Log\n",
-    ERRORS: "| value |\n| `closed` | It was closed |\n",
+    ERRORS: "# Errors\n\n## All values\n\n| value |\n| `closed` | it was closed, on this side | Open it |\n",
+    MESSAGES: 'constexpr meaning meanings[]{\n    {errc::closed,\n     "it was "\n     "closed: by this process", std::errc::io_error},\n};\n',
     TEST: "mode::fast mode::slow errc::closed",
 }
 
@@ -47,6 +49,12 @@ class CheckEnumerations(unittest.TestCase):
 
     def test_finds_an_error_that_is_not_described(self):
         self.assertIn("no row of closed", self.check(ERRORS, "| `closed`", "| `open`"))
+
+    def test_finds_an_error_whose_row_has_another_message(self):
+        self.assertIn('closed does not begin with "it was closed"', self.check(ERRORS, "it was closed", "it is closed"))
+        self.assertIn('closed does not begin with "it was shut"', self.check(MESSAGES, "closed:", "shut:"))
+        self.assertIn('closed does not begin with "it was close"', self.check(MESSAGES, "closed:", "close:"))
+        self.assertIn("no message of closed", self.check(MESSAGES, "errc::closed", "errc::open"))
 
     def test_finds_a_name_that_is_not_tested(self):
         self.assertIn("mode::slow is missing", self.check(TEST, "mode::slow", "mode::slower"))
