@@ -71,8 +71,8 @@ rma_operation* rma_operation::posted(ucs_status_ptr_t started, std::error_code& 
   // Ended within the call: UCX does not know this operation, so both references go here.
   endpoint()->transfer_ended();
   if (UCS_PTR_IS_ERR(started)) {
+    // No word of it to the connection, which may be as good as before: a read goes by message then.
     ec = make_error(UCS_PTR_STATUS(started));
-    endpoint()->note(UCS_PTR_STATUS(started));
     if (tracker_) tracker_->flushed(0, ec);
   }
   complete(ec);
@@ -86,7 +86,8 @@ void rma_operation::on_done(void* request, ucs_status_t status, void* self) {
   ended.endpoint()->transfer_ended();
   std::error_code outcome = make_error(status);
   if (outcome) {
-    ended.endpoint()->note(status);
+    // Where its own memory was refused, the connection goes on.
+    if (outcome != errc::io_error && outcome != errc::no_memory) ended.endpoint()->note(status);
     // UCX says "canceled" of what a lost connection took with it.
     if (ended.given_up_)
       outcome = ended.given_up_;
