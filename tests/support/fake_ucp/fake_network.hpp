@@ -70,6 +70,7 @@ struct link_options {
   unsigned version_release = 1;
   std::vector<std::string> resources = {"self/memory0", "tcp/lo", "tcp/eth0"};
   std::vector<std::string> unknown_keys = {};      ///< `config_modify` refuses these.
+  std::vector<std::string> lanes = {};             ///< Those of a connection; empty: all resources.
   std::vector<detail::rdma_port> rdma_ports = {};  ///< What the system lists; see `resources`.
 
   /// What one round of progress costs, and the largest step that time takes while all wait.

@@ -256,6 +256,25 @@ TEST(UnregisteredRegion, LosesTheConnectionWhereSmallPiecesFailToo) {
   EXPECT_EQ(ec, errc::connection_reset);
 }
 
+TEST(UnregisteredRegion, IsNoCauseOfAFailureOverOtherLanes) {
+  // The context has hardware, and this connection goes without.
+  simulated_pair_options options = with_hardware();
+  options.link.resources.push_back("tcp/eth0");
+  options.link.lanes = {"tcp/eth0"};
+  simulated_pair pair(options);
+  std::vector<std::byte> memory = pattern(100'000);
+  const memory_region exposed(pair.owner_context, std::span(memory), access::read);
+  const endpoint connection = pair.connect();
+  remote_region region(connection, exposed.descriptor(),
+                       {.transfer_method = transfer_method::message});
+  std::vector<std::byte> into(100'000);
+  region.read_at(0, std::span(into).first(1000));
+  pair.owner_process.faults().fail(call::am_send, UCS_ERR_IO_ERROR);
+  std::error_code ec;
+  region.read_at(0, into, {}, ec);
+  EXPECT_EQ(ec, errc::connection_reset);
+}
+
 TEST(MemoryRegion, AllocationThatDoesNotFitIsOutOfMemory) {
   simulated_pair_options options;
   options.link.allocation_limit = 1U << 20U;
