@@ -1,6 +1,7 @@
 #include "ucx/memory_region.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
@@ -211,6 +212,35 @@ TEST(UnregisteredRegion, IsAnErrorOfAnyOtherCause) {
   pair.owner_process.faults().fail(call::mem_map, UCS_ERR_INVALID_PARAM);
   const memory_region none(pair.owner_context, std::span(memory), access::read, {}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
+}
+
+TEST(UnregisteredRegion, IsAnErrorOfMemoryThatMayNotBeUsed) {
+  const std::size_t size = 1U << 16U;
+  void* const mapped = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  const std::span memory(static_cast<std::byte*>(mapped), size);
+  simulated_pair pair(with_hardware());
+  const auto text_of = [&](access granted) {
+    pair.owner_process.faults().fail(call::mem_map, UCS_ERR_IO_ERROR);
+    try {
+      const memory_region exposed(pair.owner_context, memory, granted);
+    } catch (const ucx::error& failed) {
+      EXPECT_TRUE(failed.code() == errc::io_error || failed.code() == errc::no_lockable_memory);
+      return std::string(failed.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(text_of(access::read), "");
+  for (const access granted : {access::write, access::read_write}) {
+    const std::string text = text_of(granted);
+    EXPECT_TRUE(mentions(text, "registering 65536 bytes")) << text;
+    EXPECT_TRUE(mentions(text, "the process may not write at 0x")) << text;
+  }
+  ASSERT_EQ(::mprotect(mapped, size / 2, PROT_NONE), 0);
+  EXPECT_TRUE(mentions(text_of(access::read), "the process may not read at 0x"));
+  ::munmap(mapped, size);
+  EXPECT_TRUE(mentions(text_of(access::read), "nothing is mapped at 0x"));
+  EXPECT_EQ(pair.network.live().memories, 0U);
 }
 
 TEST(UnregisteredRegion, IsAnsweredInPiecesThatUcxCopies) {
