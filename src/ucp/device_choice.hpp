@@ -54,6 +54,7 @@ class device_choice {
   void look_at_environment();
   void look_at_names(const std::vector<std::string>& resources);
   void look_at_ports(const std::vector<std::string>& resources);
+  std::string why_of_other_network(const std::string& port) const;
   void look_at_transports(const std::vector<std::string>& resources,
                           const std::vector<withheld_transport>& withheld);
   bool transports_are_named() const;
@@ -63,7 +64,8 @@ class device_choice {
   source source_;
   std::string why_limited_;
   std::string inherited_;  // what the environment names, where a limit counts before it
-  bool narrowed_ = false;  // by what the environment names
+  bool narrowed_ = false;
+  std::vector<device_limit::other_port> others_;
   std::vector<forgone> unused_;
 };
 

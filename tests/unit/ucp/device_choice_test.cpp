@@ -222,6 +222,51 @@ TEST_F(DeviceChoice, MakesALimitNarrowerByTheEnvironment) {
   EXPECT_THAT(unused, ElementsAre(HasSubstr("UCX_NET_DEVICES=mlx5_0:1,mlx5_7:1: limited to")));
 }
 
+TEST_F(DeviceChoice, LeavesOutPortsOfOtherNetworks) {
+  device_limit limit{{"eth0", "mlx5_0:1"}, "192.0.2.1 is on the interface eth0"};
+  limit.others = {{"mlx5_0:2", "it is on the network of rail1, and 192.0.2.1 on that of eth0"},
+                  {"mlx5_10:1", "it is on the network of rail2, and 192.0.2.1 on that of eth0"}};
+  network.link().rdma_ports.pop_back();
+  make(limit);
+  EXPECT_FALSE(ec) << what;
+  EXPECT_THAT(transports, AllOf(Contains("rc_mlx5/mlx5_0:1"), Not(Contains("rc_mlx5/mlx5_0:2")),
+                                Not(Contains("rc_mlx5/mlx5_10:1"))));
+  EXPECT_THAT(unused, ElementsAre(AllOf(HasSubstr("mlx5_0:2: it is on the network of rail1"),
+                                        HasSubstr("UCX_NET_DEVICES or the options may name it")),
+                                  HasSubstr("mlx5_10:1: it is on the network of rail2")));
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("info"), HasSubstr("not used: mlx5_0:2"))));
+  limit.devices = {"eth0"};
+  limit.others.push_back({"mlx5_0:1", "it is on the network of rail0"});
+  make(limit);
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("warning"), HasSubstr("not used: mlx5_0:1"))))
+      << "no hardware is left";
+  options.require_rdma = true;
+  make(limit);
+  EXPECT_EQ(ec, errc::no_rdma);
+  EXPECT_THAT(what, HasSubstr("mlx5_0:1: it is on the network of rail0"));
+}
+
+TEST_F(DeviceChoice, TakesAPortElsewhereThatTheEnvironmentNames) {
+  device_limit limit{{"eth0", "mlx5_0:1"}, "192.0.2.1 is on the interface eth0"};
+  limit.others = {{"mlx5_0:2", "elsewhere"}, {"mlx5_10:1", "elsewhere"}};
+  network.link().rdma_ports.pop_back();
+  {
+    const variable environment("UCX_NET_DEVICES", "eth0,mlx5_10:1");
+    make(limit);
+    EXPECT_THAT(transports, AllOf(Contains("tcp/eth0"), Contains("rc_mlx5/mlx5_10:1"),
+                                  Not(Contains("rc_mlx5/mlx5_0:1"))));
+    EXPECT_THAT(unused, IsEmpty()) << "it is as it was asked for";
+  }
+  for (const std::string named : {"all", "^eth01"}) {
+    const variable environment("UCX_NET_DEVICES", named.c_str());
+    make(limit);
+    EXPECT_THAT(transports, AllOf(Contains("tcp/eth0"), Contains("rc_mlx5/mlx5_0:1"),
+                                  Not(Contains("rc_mlx5/mlx5_10:1"))))
+        << named;
+    EXPECT_THAT(unused, Contains(HasSubstr("mlx5_10:1: elsewhere"))) << named;
+  }
+}
+
 TEST_F(DeviceChoice, FindsNamesWithBlanksAndWithoutPorts) {
   using names = std::vector<std::string>;
   for (const std::string named : {" eth0 , mlx5_0:1,mlx5_0:2", "eth0,mlx5_0", "eth0,,mlx5_0,"}) {
