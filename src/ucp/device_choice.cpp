@@ -9,6 +9,8 @@
 #include "os/rdma_port.hpp"
 #include "ucp/configuration.hpp"
 #include "ucp/context_description.hpp"
+#include "ucp/rdma.hpp"
+#include "ucp/resource_error.hpp"
 #include "ucp/transport_group.hpp"
 #include "ucx/error.hpp"
 
@@ -98,11 +100,37 @@ bool device_choice::transports_are_named() const {
          std::getenv("UCX_TLS") != nullptr;
 }
 
+result<void> device_choice::leave_out_rdma(const std::vector<std::string>& resources) {
+  const auto is_new = [](const std::vector<std::string>& names, std::string_view name) {
+    return std::find(names.begin(), names.end(), name) == names.end();
+  };
+  bool is_named = options_.require_rdma;
+  for (const std::string& each : resources) {
+    const std::string device(device_of(each));
+    if (is_rdma(each)) {
+      left_out_.push_back(each);
+      is_named = is_named || (source_ == source::options && names_port(named_devices(), device));
+    } else if (is_of_network(transport_of(each)) && is_new(rest_, device) &&
+               rest_.size() < most_devices) {
+      rest_.push_back(device);
+    }
+  }
+  if (!is_named && !rest_.empty()) return {};
+  std::vector<std::string> devices;
+  for (const std::string& each : left_out_) {
+    if (is_new(devices, device_of(each))) devices.emplace_back(device_of(each));
+  }
+  return failure{errc::no_lockable_memory, "making a context with the RDMA hardware " +
+                                               joined(devices, ", ") + ": " +
+                                               words_of_lack_to_lock()};
+}
+
 result<void> device_choice::check(const std::vector<std::string>& resources,
                                   const std::vector<withheld_transport>& withheld) {
   if (auto checked = check_names(resources); !checked) return checked;
   look_at_environment();
   look_at_names(resources);
+  look_at_left_out();
   look_at_ports(resources);
   look_at_transports(resources, withheld);
   return {};
@@ -165,6 +193,15 @@ void device_choice::look_at_names(const std::vector<std::string>& resources) {
   }
 }
 
+void device_choice::look_at_left_out() {
+  std::string_view before;
+  for (const std::string& each : left_out_) {
+    const std::string_view device = device_of(each);
+    if (device == std::exchange(before, device)) continue;
+    unused_.push_back({std::string(device) + ": " + words_of_lack_to_lock(), false});
+  }
+}
+
 /// Returns why a limit leaves out the port; empty where that is for no network's sake.
 std::string device_choice::why_of_other_network(const std::string& port) const {
   const auto found = std::find_if(others_.begin(), others_.end(),
@@ -183,7 +220,7 @@ void device_choice::look_at_ports(const std::vector<std::string>& resources) {
     return is_there(resources, each.name);
   });
   for (const rdma_port& each : ports) {
-    if (is_there(resources, each.name)) continue;
+    if (is_there(resources, each.name) || is_there(left_out_, each.name)) continue;
     const bool wanted = allows_device(list, each.name);
     std::string why;
     if (on_loopback || (!wanted && !by_address)) continue;
@@ -218,7 +255,8 @@ void device_choice::look_at_transports(const std::vector<std::string>& resources
     return;
   for (const std::string& name : options_.transports) {
     const auto is_of_it = [&](const auto& each) { return stands_for(name, transport_of(each)); };
-    const bool found = std::any_of(resources.begin(), resources.end(), is_of_it);
+    const bool found = std::any_of(resources.begin(), resources.end(), is_of_it) ||
+                       std::any_of(left_out_.begin(), left_out_.end(), is_of_it);
     const bool told = std::any_of(withheld.begin(), withheld.end(),
                                   [&](const auto& each) { return each.name == name; });
     if (!found && !told)

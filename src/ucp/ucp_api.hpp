@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/time_source.hpp"
+#include "os/lockable_memory.hpp"
 #include "os/rdma_port.hpp"
 
 namespace ucx::detail {
@@ -115,6 +116,9 @@ class ucp_api : public time_source {
 
   /// Returns the ports of the machine's RDMA devices, whether or not UCX has a transport for them.
   virtual std::vector<rdma_port> rdma_ports() const { return detail::rdma_ports(); }
+
+  /// Returns whether the process may lock `bytes` more, as registrations with these devices do.
+  virtual bool may_lock(std::size_t bytes) const noexcept { return detail::may_lock(bytes); }
 
   /// Waits until `fd` or `wake_fd` (-1: none) polls readable, or `timeout` has passed.
   virtual void wait_readable(int fd, int wake_fd, std::chrono::nanoseconds timeout) = 0;

@@ -132,6 +132,10 @@ ucs_status_t fake_ucp::init(const ucp_params_t* params, const ucp_config_t* conf
 
 std::vector<detail::rdma_port> fake_ucp::rdma_ports() const { return network_.link.rdma_ports; }
 
+bool fake_ucp::may_lock(std::size_t bytes) const noexcept {
+  return bytes <= network_.link.lockable;
+}
+
 void fake_ucp::cleanup(ucp_context_h context) {
   api_entry in(*this, call::cleanup);
   const auto* const object = in.find(network_.contexts, context);
