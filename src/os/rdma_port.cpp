@@ -109,4 +109,8 @@ std::vector<rdma_port> rdma_ports_with_interfaces(const rdma_folders& where) {
   return all;
 }
 
+bool is_rdma_port_there(std::string_view name, const rdma_folders& where) {
+  return ::access(folder_of(name, where).c_str(), F_OK) == 0;
+}
+
 }  // namespace ucx::detail

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ucx::detail {
@@ -30,5 +31,8 @@ std::vector<rdma_port> rdma_ports(const rdma_folders& where = {});
 
 /// Returns them with the interfaces of their addresses, of which there may be hundreds.
 std::vector<rdma_port> rdma_ports_with_interfaces(const rdma_folders& where = {});
+
+/// Returns whether the system lists the port. Asks no device, so it is quick whatever their state.
+bool is_rdma_port_there(std::string_view name, const rdma_folders& where = {});
 
 }  // namespace ucx::detail

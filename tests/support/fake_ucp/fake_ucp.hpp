@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "support/fake_ucp/fake_fabric.hpp"
@@ -104,6 +105,7 @@ class fake_ucp final : public detail::ucp_api {
   void share_memory() noexcept { shares_memory_ = true; }
 
   std::vector<detail::rdma_port> rdma_ports() const override;
+  bool is_rdma_port_there(std::string_view name) const override;
   bool may_lock(std::size_t bytes) const noexcept override;
 
   // Time, and waiting for descriptors.

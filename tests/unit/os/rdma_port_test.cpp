@@ -156,6 +156,15 @@ TEST_F(PretendedPorts, HaveTheInterfacesOfTheirAddresses) {
   }
 }
 
+TEST_F(PretendedPorts, AreThereAsLongAsTheSystemListsThem) {
+  add("mlx5_0");
+  EXPECT_TRUE(is_rdma_port_there("mlx5_0:1", where));
+  EXPECT_FALSE(is_rdma_port_there("mlx5_0:2", where));
+  EXPECT_FALSE(is_rdma_port_there("mlx5_1:1", where));
+  std::filesystem::remove_all(std::filesystem::path(where.devices) / "mlx5_0");
+  EXPECT_FALSE(is_rdma_port_there("mlx5_0:1", where));
+}
+
 TEST_F(PretendedPorts, NeedAFileThatThisProcessMayOpen) {
   add("mlx5_0");
   add("mlx5_1");
