@@ -166,8 +166,9 @@ class UCXIO_EXPORT context {
   /// Makes a context with the default options, or with `options`. Raises UCX's TCP segments to 1
   /// MiB plus room for a header, unless the environment or the options set them
   /// (`docs/architecture.md`).
-  /// Errors: bad_configuration (the text names the key, transport or device), no_memory.
-  /// Cost: milliseconds: UCX looks at every device.
+  /// Errors: bad_configuration (the text names the key, transport or device), no_memory; no_rdma
+  /// and no_lockable_memory, where RDMA hardware is required, and absent, or short of memory to
+  /// lock. Cost: milliseconds: UCX looks at every device.
   context();
   explicit context(const context_options& options, std::error_code& ec = throws);
 

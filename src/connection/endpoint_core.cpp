@@ -30,22 +30,6 @@ connection_stage stage_of(endpoint_state state, bool dials) noexcept {
   return dials ? connection_stage::dialing : connection_stage::greeting;
 }
 
-/// A listener that does not want a connection rejects it without a word. Where UCX can not make one
-/// with the peer's version, it rejects it as well, drops it, or can not read the answer. Nothing
-/// tells which it was.
-std::string words_of_loss(ucp_api& api, ucs_status_t status, bool dials) {
-  std::string text = "UCX: " + words(status);
-  const bool listens = status == UCS_ERR_REJECTED || status == UCS_ERR_CONNECTION_RESET ||
-                       status == UCS_ERR_INVALID_PARAM;
-  if (!dials || !listens) return text;
-  unsigned major = 0;
-  unsigned minor = 0;
-  unsigned patch = 0;
-  api.get_version(&major, &minor, &patch);
-  return text + "; the peer's may be of a version that does not connect with this one's, " +
-         std::to_string(major) + '.' + std::to_string(minor) + '.' + std::to_string(patch);
-}
-
 /// The smaller of what two sides said, where both said something.
 std::size_t smaller(std::uint64_t ours, std::uint64_t theirs) noexcept {
   return static_cast<std::size_t>(theirs == 0 ? ours : std::min(ours, theirs));
@@ -106,8 +90,9 @@ result<std::shared_ptr<endpoint_core>> endpoint_core::make(worker_core& worker,
   const ucs_status_t status = made->ucx_.make(params);
   if (status != UCS_OK) {
     if (made->state_ != endpoint_state::closed) made->reach(endpoint_state::closed);
-    return detail::failure{make_error(status), if_there_is_memory([status] {
-                             return "UCX: " + detail::words(status);
+    return detail::failure{make_error(status), if_there_is_memory([status, &worker] {
+                             return "UCX: " + detail::words(status) +
+                                    rdma_advice(status, worker.context().resources());
                            })};
   }
   worker.connections().add(*made);
@@ -258,6 +243,9 @@ void endpoint_core::establish(std::uint64_t room) {
   const std::size_t whole = worker_.ucx().largest_header();
   if (same_host && whole > parcel::size) pieces_.fit_elements(whole - parcel::size);
   reach(endpoint_state::ready);
+  if (any_is_rdma(worker_.context().resources())) {
+    hardware_ = if_there_is_memory([this] { return rdma_of(ucx_.transports()); });
+  }
   if (worker_.context().log().writes(log_level::info)) {
     log(log_level::info, "established",
         said_of(theirs, ucx_.transports(), worker_.context().resources()));
@@ -289,9 +277,8 @@ void endpoint_core::lost(ucs_status_t status) noexcept {
       if (!endpoint) return;
       if (endpoint->session_.is_leaving()) return endpoint->part();
       const errc why = to_loss(status, stage_of(endpoint->state_, dials));
-      endpoint->fail(make_error_code(why), if_there_is_memory([&] {
-                       return words_of_loss(endpoint->worker_.api(), status, dials);
-                     }));
+      endpoint->fail(make_error_code(why),
+                     if_there_is_memory([&] { return endpoint->words_of_loss(status, dials); }));
     });
   } catch (const std::bad_alloc&) {
     session_.part_soon(make_error_code(to_loss(status, stage_of(state_, dials))));
@@ -307,6 +294,24 @@ void endpoint_core::wired_up() noexcept {
   } catch (const std::bad_alloc&) {
     session_.part_soon(make_error_code(errc::no_memory));
   }
+}
+
+/// A listener that does not want a connection rejects it without a word. Where UCX can not make one
+/// with the peer's version, it rejects it as well, drops it, or can not read the answer. Nothing
+/// tells which it was.
+std::string endpoint_core::words_of_loss(ucs_status_t status, bool dials) const {
+  std::string text = "UCX: " + detail::words(status);
+  text += state_ == endpoint_state::connecting ? rdma_advice(status, worker_.context().resources())
+                                               : words_of_lost_rdma(worker_.api(), hardware_);
+  const bool listens = status == UCS_ERR_REJECTED || status == UCS_ERR_CONNECTION_RESET ||
+                       status == UCS_ERR_INVALID_PARAM;
+  if (!dials || !listens) return text;
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned patch = 0;
+  worker_.api().get_version(&major, &minor, &patch);
+  return text + "; the peer's may be of a version that does not connect with this one's, " +
+         std::to_string(major) + '.' + std::to_string(minor) + '.' + std::to_string(patch);
 }
 
 void endpoint_core::blame(errc why, const char* words) noexcept {

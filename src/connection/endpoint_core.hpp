@@ -183,6 +183,7 @@ class endpoint_core final : public driven_connection,
   }
   void fail_operations(std::error_code why);
   void part();
+  std::string words_of_loss(ucs_status_t status, bool dials) const;
   void start_drop() noexcept;
   void drop_keys() noexcept;
 
@@ -197,6 +198,7 @@ class endpoint_core final : public driven_connection,
   bool told_of_copies_ = false;
   std::error_code error_;
   std::string words_;
+  std::string hardware_;  // its lanes of RDMA, as they were when it was established
   socket_address peer_;
   piece_sizes pieces_;
   reserved_share again_;

@@ -329,11 +329,7 @@ void listener_core::decide() {
   if (const auto other = next_worker()) return hand_over(*other, std::move(pending));
   auto peer = pending->accept(*worker_, nullptr, endpoint_options());
   if (peer) return worker_->connections().served().serve(*std::move(peer));
-  worker_->context().log().write(log_level::warning,
-                                 "no connection with " + to_string(pending->peer()) +
-                                     ", which has gone already, or has a UCX "
-                                     "of a version that does not connect with this one's: " +
-                                     peer.why().code.message());
+  pending->tell_of_failure(*worker_, peer.why());
 }
 
 void listener_core::spread_over(std::vector<std::weak_ptr<worker_core>> others) {
@@ -361,7 +357,8 @@ std::shared_ptr<worker_core> listener_core::next_worker() noexcept {
 void listener_core::hand_over(worker_core& other, std::unique_ptr<pending_connection> pending) {
   other.post_work([&other, pending = std::move(pending)] {
     auto peer = pending->accept_elsewhere(other);
-    if (peer) other.connections().served().serve(*std::move(peer));  // else it is gone already
+    if (peer) return other.connections().served().serve(*std::move(peer));
+    pending->tell_of_failure(other, peer.why());
   });
 }
 

@@ -1,6 +1,7 @@
 #include "connection/pending_connection.hpp"
 
 #include <chrono>
+#include <string>
 #include <utility>
 
 #include "connection/connection_table.hpp"
@@ -86,6 +87,15 @@ result<std::shared_ptr<endpoint_core>> pending_connection::make(
   request_ = nullptr;  // UCX's; what throws has left it alone
   if (made) (*made)->set_peer(peer_);
   return made;
+}
+
+void pending_connection::tell_of_failure(worker_core& worker, const failure& why) const {
+  std::string line = "no connection with " + to_string(peer_) +
+                     ", which has gone already, or has a UCX of a version that does not connect "
+                     "with this one's: " +
+                     why.code.message();
+  if (!why.text.empty()) line.append(" (").append(why.text).append(")");
+  worker.context().log().write(log_level::warning, line);
 }
 
 const socket_address& pending_connection::local() const noexcept { return listener_->address(); }

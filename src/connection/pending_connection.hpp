@@ -40,6 +40,8 @@ class pending_connection {
   /// Makes an endpoint by another worker of the context, which the listener does not hear of. Under
   /// the lock of that one alone.
   result<std::shared_ptr<endpoint_core>> accept_elsewhere(worker_core& worker);
+  /// Writes down that no endpoint was made of it by `worker`.
+  void tell_of_failure(worker_core& worker, const failure& why) const;
 
  private:
   result<std::shared_ptr<endpoint_core>> make(worker_core& worker,

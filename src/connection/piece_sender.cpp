@@ -6,7 +6,6 @@
 #include "connection/endpoint_core.hpp"
 #include "connection/frame_sender.hpp"
 #include "connection/piece_shelf.hpp"
-#include "ucp/rdma.hpp"
 #include "wire/digest.hpp"
 #include "worker/worker_core.hpp"
 
@@ -119,7 +118,7 @@ void piece_sender::post() {
 bool piece_sender::may_shrink(std::size_t size, ucs_status_t status) const noexcept {
   const bool registering = status == UCS_ERR_IO_ERROR || status == UCS_ERR_NO_MEMORY;
   return registering && first_.code == opcode::data && !small_ && size > small_piece &&
-         any_is_rdma(endpoint_->worker().context().resources());
+         endpoint_->ucx().sends_by_rdma();
 }
 
 void piece_sender::take_back(sent_piece& piece, std::size_t size) noexcept {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ucp/printed_text.hpp"
+#include "ucp/rdma.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
@@ -95,6 +96,14 @@ bool ucx_endpoint::shares_memory() const noexcept {
     });
   } catch (const std::bad_alloc&) {
     return false;
+  }
+}
+
+bool ucx_endpoint::sends_by_rdma() const noexcept {
+  try {
+    return any_is_rdma(transports());
+  } catch (const std::bad_alloc&) {
+    return true;
   }
 }
 

@@ -54,6 +54,8 @@ class ucx_endpoint {
   std::vector<std::string> transports() const;
   /// Returns whether the system lets this process and the peer's share memory.
   bool shares_memory() const noexcept;
+  /// Returns whether RDMA hardware is among its lanes; also where no memory is left to find out.
+  bool sends_by_rdma() const noexcept;
   /// Returns this side's socket address; empty where UCX does not tell.
   socket_address local() const;
 

@@ -5,7 +5,9 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -45,6 +47,18 @@ std::string interface_with(const socket_address& local, bool lenient = true) {
   return lenient && local.is_loopback() ? loopback : std::string();
 }
 
+/// Returns whether the port has an address of the interface, or may have one.
+bool is_of(const rdma_port& port, const std::string& interface) {
+  const std::vector<std::string>& all = port.interfaces;
+  return all.empty() || std::find(all.begin(), all.end(), interface) != all.end();
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& each : names) text.append(text.empty() ? "" : " and ").append(each);
+  return text;
+}
+
 }  // namespace
 
 bool is_shown_by_interface(const socket_address& local) {
@@ -61,8 +75,14 @@ device_limit devices_of(const socket_address& local, const std::vector<rdma_port
     found.why += ", and RDMA devices are not for loopback";
   } else {
     for (const rdma_port& each : ports) {
-      if (found.devices.size() == most_devices) break;
-      if (each.is_usable()) found.devices.push_back(each.name);
+      if (!each.is_usable()) continue;
+      if (!is_of(each, interface)) {
+        found.others.push_back({each.name, "it is on the network of " + joined(each.interfaces) +
+                                               ", and " + local.host() + " on that of " +
+                                               interface});
+      } else if (found.devices.size() < most_devices) {
+        found.devices.push_back(each.name);
+      }
     }
   }
   return found;

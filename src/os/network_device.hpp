@@ -13,14 +13,21 @@ namespace ucx::detail {
 struct device_limit {
   std::vector<std::string> devices = {};  ///< Nothing: there is no limit.
   std::string why = {};
+  /// Ports of RDMA devices that are left out, because they are on the networks of other interfaces.
+  struct other_port {
+    std::string name;
+    std::string why;
+  };
+  std::vector<other_port> others = {};
 };
 
 /// Returns the limit of a context that listens on `local`: UCX opens sockets on every interface
-/// otherwise. It has the interface that has the address. Unless that is loopback, it also has the
-/// usable ports of RDMA devices ("mlx5_0:1"), those without an interface, too. There is no limit
-/// for a wildcard, and where the interface is not found.
+/// otherwise. It has the interface that has the address. Unless that is loopback, it also has
+/// usable ports of RDMA devices ("mlx5_0:1"). These have addresses of this interface, or of none
+/// that is known, as InfiniBand's. There is no limit for a wildcard, and where
+/// the interface is not found.
 device_limit devices_of(const socket_address& local,
-                        const std::vector<rdma_port>& ports = rdma_ports());
+                        const std::vector<rdma_port>& ports = rdma_ports_with_interfaces());
 
 /// Returns whether an interface of this machine shows the address. UCX finds no way from others,
 /// such as 127.0.0.5, and reports no error.

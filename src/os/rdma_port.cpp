@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/directory_entries.hpp"
+#include "os/device_name.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -42,6 +43,25 @@ bool lacks_gid(const fs::path& port) {
   return failed == 0 && !found;
 }
 
+/// Returns the interfaces whose addresses the port has. The kernel has a file for each entry of the
+/// table of addresses. It can not be read where the entry is not in use, or has no interface.
+std::vector<std::string> interfaces_of(const fs::path& port) {
+  std::vector<std::string> found;
+  each_entry((port / "gid_attrs" / "ndevs").c_str(), [&](std::string_view number) {
+    std::string name = first_word(port / "gid_attrs" / "ndevs" / number);
+    if (!name.empty()) found.push_back(std::move(name));
+  });
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+/// DEVICES/DEVICE/ports/PORT of "DEVICE:PORT".
+fs::path folder_of(std::string_view port, const rdma_folders& where) {
+  const device_name name = parse_device_name(port);
+  return fs::path(where.devices) / name.device / "ports" / name.port;
+}
+
 /// Returns why this process can not open the device; empty where it can.
 std::string why_closed(std::string_view device, const rdma_folders& where) {
   std::string file;
@@ -68,7 +88,6 @@ std::string find_hindrance(const fs::path& port, const rdma_port& found, std::st
 
 }  // namespace
 
-// DEVICES/DEVICE/ports/PORT
 std::vector<rdma_port> rdma_ports(const rdma_folders& where) {
   std::vector<rdma_port> all;
   each_entry(where.devices.c_str(), [&](std::string_view device) {
@@ -82,6 +101,16 @@ std::vector<rdma_port> rdma_ports(const rdma_folders& where) {
   std::sort(all.begin(), all.end(),
             [](const rdma_port& a, const rdma_port& b) { return a.name < b.name; });
   return all;
+}
+
+std::vector<rdma_port> rdma_ports_with_interfaces(const rdma_folders& where) {
+  std::vector<rdma_port> all = rdma_ports(where);
+  for (rdma_port& each : all) each.interfaces = interfaces_of(folder_of(each.name, where));
+  return all;
+}
+
+bool is_rdma_port_there(std::string_view name, const rdma_folders& where) {
+  return ::access(folder_of(name, where).c_str(), F_OK) == 0;
 }
 
 }  // namespace ucx::detail

@@ -24,6 +24,12 @@ namespace {
 /// How the options' own list of transports is called in an error text.
 constexpr const char* key_of_names = "transports";
 
+std::string join(const std::vector<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) list.append(list.empty() ? "" : ",").append(name);
+  return list;
+}
+
 /// The work of making one configuration.
 class builder {
  public:
@@ -34,6 +40,7 @@ class builder {
   result<void> take(const context_options& options);
   void choose_transports();
   result<void> choose_devices();
+  void replace_devices(const std::vector<std::string>& by);
   /// Returns the bytes of a segment.
   result<std::size_t> choose_defaults();
   result<void> apply();
@@ -98,12 +105,15 @@ result<void> builder::choose_devices() {
   return {};
 }
 
+void builder::replace_devices(const std::vector<std::string>& by) {
+  if (configuration_setting* const set = asked_.find("NET_DEVICES")) {
+    set->value = join(by);
+  } else {
+    asked_.add({"devices", join(by), {"NET_DEVICES"}});
+  }
+}
+
 result<void> builder::take_names(const context_options& options) {
-  const auto join = [](const std::vector<std::string>& names) {
-    std::string list;
-    for (const std::string& name : names) list += (list.empty() ? "" : ",") + name;
-    return list;
-  };
   for (const std::string& name : options.transports) {
     if (!is_transport_name(name, version_)) {
       if (auto checked = check_transports("transports", name); !checked) return checked;
@@ -306,7 +316,8 @@ std::vector<std::pair<std::string, std::string>> builder::values() const {
 
 }  // namespace
 
-result<configuration> configuration::make(ucp_api& api, const context_options& options) {
+result<configuration> configuration::make(ucp_api& api, const context_options& options,
+                                          const std::vector<std::string>& devices) {
   ucp_config_t* read = nullptr;
   const ucs_status_t status = api.config_read(nullptr, nullptr, &read);
   if (status != UCS_OK) {
@@ -320,7 +331,11 @@ result<configuration> configuration::make(ucp_api& api, const context_options& o
   builder work(api, read);
   if (const auto taken = work.take(options); !taken) return taken.why();
   work.choose_transports();
-  if (const auto chosen = work.choose_devices(); !chosen) return chosen.why();
+  if (!devices.empty()) {
+    work.replace_devices(devices);
+  } else if (const auto chosen = work.choose_devices(); !chosen) {
+    return chosen.why();
+  }
   const auto segment_size = work.choose_defaults();
   if (!segment_size) return segment_size.why();
   made.segment_size_ = *segment_size;

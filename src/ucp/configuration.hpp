@@ -22,8 +22,10 @@ class configuration {
   /// instead; nothing is printed, on any version of UCX.
   /// The first configuration of a process sets UCX's process-wide LOG_LEVEL to "fatal", unless the
   /// environment (UCX_LOG_LEVEL) or the options set it.
+  /// `devices` are the only ones, where they are not empty, whatever options and environment say.
   /// Errors: bad_configuration, no_memory.
-  static result<configuration> make(ucp_api& api, const context_options& options);
+  static result<configuration> make(ucp_api& api, const context_options& options,
+                                    const std::vector<std::string>& devices = {});
 
   const ucp_config_t* handle() const noexcept { return handle_.get(); }
 

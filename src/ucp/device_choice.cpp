@@ -9,6 +9,8 @@
 #include "os/rdma_port.hpp"
 #include "ucp/configuration.hpp"
 #include "ucp/context_description.hpp"
+#include "ucp/rdma.hpp"
+#include "ucp/resource_error.hpp"
 #include "ucp/transport_group.hpp"
 #include "ucx/error.hpp"
 
@@ -20,6 +22,15 @@ bool is_there(const std::vector<std::string>& resources, std::string_view asked)
   return std::any_of(resources.begin(), resources.end(), [&](const std::string& each) {
     return is_of_network(transport_of(each)) && names_device(asked, device_of(each));
   });
+}
+
+/// Returns whether a list names the port itself, and not by leaving others out.
+bool names_port(std::string_view list, std::string_view port) {
+  while (!list.empty() && !list.starts_with('^')) {
+    const std::string_view name = take_word(list);
+    if (name != "all" && names_device(name, port)) return true;
+  }
+  return false;
 }
 
 std::string joined(const std::vector<std::string>& names, std::string_view between) {
@@ -42,10 +53,14 @@ device_choice::device_choice(ucp_api& api, const context_options& options,
   if (source_ == source::environment) inherited_ = named_devices();
   source_ = source::limit;
   options_.devices = limit.devices;
+  others_ = limit.others;
   if (inherited_.empty()) return;
   std::vector<std::string> left = limit.devices;
   std::erase_if(left, [this](const auto& each) { return !allows_device(inherited_, each); });
-  narrowed_ = !left.empty() && left.size() < limit.devices.size();
+  for (const device_limit::other_port& each : others_) {
+    if (names_port(inherited_, each.name)) left.push_back(each.name);
+  }
+  narrowed_ = !left.empty() && left != limit.devices;
   if (narrowed_) options_.devices = std::move(left);
 }
 
@@ -85,11 +100,37 @@ bool device_choice::transports_are_named() const {
          std::getenv("UCX_TLS") != nullptr;
 }
 
+result<void> device_choice::leave_out_rdma(const std::vector<std::string>& resources) {
+  const auto is_new = [](const std::vector<std::string>& names, std::string_view name) {
+    return std::find(names.begin(), names.end(), name) == names.end();
+  };
+  bool is_named = options_.require_rdma;
+  for (const std::string& each : resources) {
+    const std::string device(device_of(each));
+    if (is_rdma(each)) {
+      left_out_.push_back(each);
+      is_named = is_named || (source_ == source::options && names_port(named_devices(), device));
+    } else if (is_of_network(transport_of(each)) && is_new(rest_, device) &&
+               rest_.size() < most_devices) {
+      rest_.push_back(device);
+    }
+  }
+  if (!is_named && !rest_.empty()) return {};
+  std::vector<std::string> devices;
+  for (const std::string& each : left_out_) {
+    if (is_new(devices, device_of(each))) devices.emplace_back(device_of(each));
+  }
+  return failure{errc::no_lockable_memory, "making a context with the RDMA hardware " +
+                                               joined(devices, ", ") + ": " +
+                                               words_of_lack_to_lock()};
+}
+
 result<void> device_choice::check(const std::vector<std::string>& resources,
                                   const std::vector<withheld_transport>& withheld) {
   if (auto checked = check_names(resources); !checked) return checked;
   look_at_environment();
   look_at_names(resources);
+  look_at_left_out();
   look_at_ports(resources);
   look_at_transports(resources, withheld);
   return {};
@@ -152,21 +193,47 @@ void device_choice::look_at_names(const std::vector<std::string>& resources) {
   }
 }
 
+void device_choice::look_at_left_out() {
+  std::string_view before;
+  for (const std::string& each : left_out_) {
+    const std::string_view device = device_of(each);
+    if (device == std::exchange(before, device)) continue;
+    unused_.push_back({std::string(device) + ": " + words_of_lack_to_lock(), false});
+  }
+}
+
+/// Returns why a limit leaves out the port; empty where that is for no network's sake.
+std::string device_choice::why_of_other_network(const std::string& port) const {
+  const auto found = std::find_if(others_.begin(), others_.end(),
+                                  [&](const auto& each) { return each.name == port; });
+  if (found == others_.end()) return {};
+  return found->why + "; UCX_NET_DEVICES or the options may name it";
+}
+
 /// Of the machine's RDMA devices, those that nothing forbids.
 void device_choice::look_at_ports(const std::vector<std::string>& resources) {
   const std::string list = named_devices();
   const bool by_address = source_ == source::limit;
   const bool on_loopback = by_address && options_.devices == std::vector<std::string>{"lo"};
-  for (const rdma_port& each : api_.rdma_ports()) {
-    if (is_there(resources, each.name)) continue;
+  const std::vector<rdma_port> ports = api_.rdma_ports();
+  const bool any_used = std::any_of(ports.begin(), ports.end(), [&](const rdma_port& each) {
+    return is_there(resources, each.name);
+  });
+  for (const rdma_port& each : ports) {
+    if (is_there(resources, each.name) || is_there(left_out_, each.name)) continue;
     const bool wanted = allows_device(list, each.name);
     std::string why;
     if (on_loopback || (!wanted && !by_address)) continue;
     if (narrowed_ && !allows_device(inherited_, each.name)) continue;
+    const std::string elsewhere = wanted ? std::string() : why_of_other_network(each.name);
+    bool expected = !each.is_usable() || transports_are_named();
     if (!each.hindrance.empty()) {
       why = each.hindrance;
     } else if (!each.is_usable()) {
       why = "its port is " + each.state;
+    } else if (!elsewhere.empty()) {
+      why = elsewhere;
+      expected = expected || any_used;
     } else if (!wanted) {
       why = "UCX takes " + std::to_string(most_devices) + " devices";
     } else if (transports_are_named()) {
@@ -174,7 +241,7 @@ void device_choice::look_at_ports(const std::vector<std::string>& resources) {
     } else {
       why = "UCX has no transport for it: it was built without, or lacks a part of it";
     }
-    unused_.push_back({each.name + ": " + why, !each.is_usable() || transports_are_named()});
+    unused_.push_back({each.name + ": " + why, expected});
   }
 }
 
@@ -187,9 +254,9 @@ void device_choice::look_at_transports(const std::vector<std::string>& resources
       std::getenv("UCX_TLS") != nullptr)
     return;
   for (const std::string& name : options_.transports) {
-    const bool found = std::any_of(resources.begin(), resources.end(), [&](const auto& each) {
-      return stands_for(name, transport_of(each));
-    });
+    const auto is_of_it = [&](const auto& each) { return stands_for(name, transport_of(each)); };
+    const bool found = std::any_of(resources.begin(), resources.end(), is_of_it) ||
+                       std::any_of(left_out_.begin(), left_out_.end(), is_of_it);
     const bool told = std::any_of(withheld.begin(), withheld.end(),
                                   [&](const auto& each) { return each.name == name; });
     if (!found && !told)

@@ -24,6 +24,13 @@ class device_choice {
   /// Returns the options of UCX's configuration: the limit is among them where it counts.
   const context_options& options() const noexcept { return options_; }
 
+  /// Leaves out the RDMA hardware among UCX's resources, for which the process may not lock enough
+  /// memory. Errors: no_lockable_memory, where it is required, named by the options, or all there
+  /// is.
+  result<void> leave_out_rdma(const std::vector<std::string>& resources);
+  /// Returns the devices that are left then; nothing as long as none was left out.
+  const std::vector<std::string>& rest() const noexcept { return rest_; }
+
   /// Compares with what UCX has, "transport/device" each, and was not let have. Errors:
   /// bad_configuration (a device that the options name is not there, or none of the limit's).
   result<void> check(const std::vector<std::string>& resources,
@@ -54,6 +61,8 @@ class device_choice {
   void look_at_environment();
   void look_at_names(const std::vector<std::string>& resources);
   void look_at_ports(const std::vector<std::string>& resources);
+  void look_at_left_out();
+  std::string why_of_other_network(const std::string& port) const;
   void look_at_transports(const std::vector<std::string>& resources,
                           const std::vector<withheld_transport>& withheld);
   bool transports_are_named() const;
@@ -63,7 +72,10 @@ class device_choice {
   source source_;
   std::string why_limited_;
   std::string inherited_;  // what the environment names, where a limit counts before it
-  bool narrowed_ = false;  // by what the environment names
+  bool narrowed_ = false;
+  std::vector<device_limit::other_port> others_;
+  std::vector<std::string> left_out_;  // RDMA hardware, "transport/device" each
+  std::vector<std::string> rest_;      // devices, without those
   std::vector<forgone> unused_;
 };
 

@@ -1,6 +1,8 @@
 // Which of UCX's transports are RDMA hardware, and which of these read and write a peer's memory.
 #pragma once
 
+#include <ucs/type/status.h>
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -8,6 +10,8 @@
 #include <vector>
 
 namespace ucx::detail {
+
+class ucp_api;
 
 /// Returns whether `lane` ("rc_mlx5/mlx5_0:1") is of RDMA hardware, which sends bytes in place.
 inline bool is_rdma(std::string_view lane) noexcept {
@@ -30,6 +34,17 @@ inline bool any_is_rdma(const std::vector<std::string>& lanes) noexcept {
 inline bool any_has_rma(const std::vector<std::string>& lanes) noexcept {
   return std::any_of(lanes.begin(), lanes.end(), [](const std::string& l) { return has_rma(l); });
 }
+
+/// Returns the "transport/device" pairs that are hardware, with commas.
+std::string rdma_of(const std::vector<std::string>& lanes);
+
+/// Returns what may be behind `status` where UCX made no connection on a context with these
+/// resources, and what to do. Begins with "; ". Empty where RDMA hardware has no part in it.
+std::string rdma_advice(ucs_status_t status, const std::vector<std::string>& resources);
+
+/// Returns what there is to say of a lost connection over the lanes of `rdma_of`: which they are,
+/// and which hardware is gone. Begins with "; ", where there is any.
+std::string words_of_lost_rdma(const ucp_api& api, std::string_view lanes);
 
 /// Returns why no hardware reads and writes memory over `lanes` of a connection, whose context has
 /// these resources. REQUIRES: none of the lanes has RMA.

@@ -178,6 +178,12 @@ std::error_code listen_error(ucp_api& api, const socket_address& address) {
   }
 }
 
+std::string words_of_lack_to_lock() {
+  return words_of_lock_limit() + ", and RDMA needs " +
+         std::to_string(memory_locked_by_worker >> 20U) +
+         " MiB more: allow it by `ulimit -l unlimited`, in a container by --ulimit memlock=-1";
+}
+
 std::string words_of_lock_limit() {
   rlimit limit = {};
   if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return "the limit of locked memory is not known";

@@ -3,6 +3,7 @@
 
 #include <ucs/type/status.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <system_error>
@@ -39,6 +40,14 @@ std::error_code connect_error() noexcept;
 /// Returns the error of a failed registration or allocation. That is `no_shared_memory` for memory
 /// that was to be allocated in shared memory, `no_lockable_memory` where pages could not be pinned.
 std::error_code memory_error(ucs_status_t status, bool allocating, bool shared) noexcept;
+
+/// With RDMA hardware a worker locks this much, about, for what it receives. That was 0.5 MiB at
+/// once, and 64 MiB with its first connection (1.13.1, one port). UCX that may lock less tries again
+/// and again, so that the worker neither works nor fails.
+inline constexpr std::size_t memory_locked_by_worker = std::size_t{72} << 20U;
+
+/// Returns why a worker with RDMA hardware has too little of it, and what to do, in words.
+std::string words_of_lack_to_lock();
 
 /// Returns how many bytes the process may lock (`ulimit -l`), in words.
 std::string words_of_lock_limit();

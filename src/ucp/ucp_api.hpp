@@ -11,9 +11,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/time_source.hpp"
+#include "os/lockable_memory.hpp"
 #include "os/rdma_port.hpp"
 
 namespace ucx::detail {
@@ -115,6 +117,14 @@ class ucp_api : public time_source {
 
   /// Returns the ports of the machine's RDMA devices, whether or not UCX has a transport for them.
   virtual std::vector<rdma_port> rdma_ports() const { return detail::rdma_ports(); }
+
+  /// Returns whether the system lists one of them.
+  virtual bool is_rdma_port_there(std::string_view name) const {
+    return detail::is_rdma_port_there(name);
+  }
+
+  /// Returns whether the process may lock `bytes` more, as registrations with these devices do.
+  virtual bool may_lock(std::size_t bytes) const noexcept { return detail::may_lock(bytes); }
 
   /// Waits until `fd` or `wake_fd` (-1: none) polls readable, or `timeout` has passed.
   virtual void wait_readable(int fd, int wake_fd, std::chrono::nanoseconds timeout) = 0;

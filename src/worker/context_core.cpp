@@ -69,39 +69,20 @@ result<std::shared_ptr<context_core>> context_core::make(ucp_api& api,
   if (!log) return log.why();
   std::shared_ptr<context_core> made(new context_core(api, options, *std::move(log)));
   device_choice chosen(api, options, limit);
-  const auto config = detail::configuration::make(api, chosen.options());
-  if (!config) return config.why();
-  made->take_segment(config->segment_size());
-  made->configuration_ = config->values();
   made->speaks_ipv6_ = asks_for_ipv6(options);
-
-  ucp_params_t params = {};
-  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
-  params.features = ucp_features(options.features);
-  params.mt_workers_shared = 1;
-  if (!options.name.empty()) {
-    params.field_mask |= UCP_PARAM_FIELD_NAME;
-    params.name = options.name.c_str();
+  auto withheld = made->init(options, chosen);
+  if (!withheld) return withheld.why();
+  if (any_is_rdma(made->resources_) && !api.may_lock(memory_locked_by_worker)) {
+    if (const auto left = chosen.leave_out_rdma(made->resources_); !left) return left.why();
+    api.cleanup(std::exchange(made->handle_, nullptr));
+    withheld = made->init(options, chosen);
+    if (!withheld) return withheld.why();
   }
-  const ucs_status_t status = api.init(&params, config->handle(), &made->handle_);
-  if (status != UCS_OK) {
-    made->handle_ = nullptr;
-    failure why{resource_error(status), "making a context (UCX: " + words(status) + ")"};
-    const bool none_there =
-        why.code == errc::unreachable || why.code == errc::unexpected || why.code == errc::io_error;
-    if (none_there && (!chosen.options().devices.empty() || !options.transports.empty())) {
-      why.code = errc::bad_configuration;
-      why.text += ": none of the transports and devices that were asked for is present" +
-                  chosen.limited() + chosen.present();
-    }
-    return why;
-  }
-  made->resources_ = resources_of(api, made->handle_);
   if (options.configuration_precedence == precedence::environment &&
       std::getenv("UCX_TLS") != nullptr) {
     made->same_host_only_ = made->resources_are_of_one_host();
   }
-  if (const auto checked = chosen.check(made->resources_, config->withheld()); !checked)
+  if (const auto checked = chosen.check(made->resources_, *withheld); !checked)
     return checked.why();
   made->unused_ = chosen.unused();
   if (options.require_rdma && !any_is_rdma(made->resources_)) {
@@ -113,6 +94,38 @@ result<std::shared_ptr<context_core>> context_core::make(ucp_api& api,
   }
   chosen.log(*made->log_, made->resources_);
   return made;
+}
+
+result<std::vector<withheld_transport>> context_core::init(const context_options& options,
+                                                           const device_choice& chosen) {
+  const auto config = detail::configuration::make(api_, chosen.options(), chosen.rest());
+  if (!config) return config.why();
+  take_segment(config->segment_size());
+  configuration_ = config->values();
+
+  ucp_params_t params = {};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
+  params.features = ucp_features(options.features);
+  params.mt_workers_shared = 1;
+  if (!options.name.empty()) {
+    params.field_mask |= UCP_PARAM_FIELD_NAME;
+    params.name = options.name.c_str();
+  }
+  const ucs_status_t status = api_.init(&params, config->handle(), &handle_);
+  if (status != UCS_OK) {
+    handle_ = nullptr;
+    failure why{resource_error(status), "making a context (UCX: " + words(status) + ")"};
+    const bool none_there =
+        why.code == errc::unreachable || why.code == errc::unexpected || why.code == errc::io_error;
+    if (none_there && (!chosen.options().devices.empty() || !options.transports.empty())) {
+      why.code = errc::bad_configuration;
+      why.text += ": none of the transports and devices that were asked for is present" +
+                  chosen.limited() + chosen.present();
+    }
+    return why;
+  }
+  resources_ = resources_of(api_, handle_);
+  return config->withheld();
 }
 
 result<std::shared_ptr<context_core>> context_core::adopt(ucp_api& api, ucp_context_h handle,

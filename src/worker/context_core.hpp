@@ -22,7 +22,9 @@
 
 namespace ucx::detail {
 
+class device_choice;
 class process_watcher;
+struct withheld_transport;
 
 /// It has more members than a class should. Each is a separate fact about UCX's context, which is
 /// found when that is made, and does not change.
@@ -82,6 +84,10 @@ class context_core : public std::enable_shared_from_this<context_core> {
 
  private:
   context_core(ucp_api& api, const context_options& options, std::unique_ptr<logger> log);
+  /// Makes UCX's context with the devices that were chosen, and finds its resources. Returns the
+  /// transports that it was not let have.
+  result<std::vector<withheld_transport>> init(const context_options& options,
+                                               const device_choice& chosen);
   void take_segment(std::size_t segment) noexcept;
   bool resources_are_of_one_host() const noexcept;
 

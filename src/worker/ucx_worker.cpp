@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "ucp/rdma.hpp"
 #include "ucp/resource_error.hpp"
 #include "ucp/shared_memory.hpp"
 #include "ucp/status.hpp"
@@ -11,6 +12,11 @@
 namespace ucx::detail {
 
 result<void> ucx_worker::create(const std::string& name) {
+  // UCX would not return, or would look for memory in each round.
+  if (any_is_rdma(context_.resources()) && !context_.api().may_lock(memory_locked_by_worker)) {
+    return failure{errc::no_lockable_memory,
+                   "making a worker with RDMA hardware: " + words_of_lack_to_lock()};
+  }
   ucp_worker_params_t params = {};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   // Our lock is outside of every call, so UCX sees one thread at a time.

@@ -70,6 +70,33 @@ log_says() { # EXPRESSION URL
   grep -q "$1" /tmp/log
 }
 
+# Becomes a command that may lock 64 KiB, as a user without rights may on some systems.
+with_little_memory() { # COMMAND...
+  exec /usr/bin/setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock /bin/sh -c 'ulimit -l 64; exec "$@"' sh "$@"
+}
+
+tells_of_little_memory() {
+  (with_little_memory "$bin/ucxio" info) >/tmp/info || return
+  cat /tmp/info
+  grep -q 'not used .*rxe0:1: the process may lock 65536 bytes' /tmp/info && ! grep -q 'rc_verbs' /tmp/info
+}
+
+# UCX would try for ever to register its buffers.
+serves_with_little_memory() { # PORT FILE
+  with_little_memory "$bin/ucxio" serve --bind "$here:$1" --insecure "file=$2" >"/tmp/served.$1" 2>&1 &
+  little=$!
+  await "/tmp/served.$1" '^ucx://' && served_whole "ucx://$here:$1/file" "$2"
+  result=$?
+  kill $little
+  return $result
+}
+
+refuses_hardware_with_little_memory() {
+  (with_little_memory "$bin/ucxio-rdma-peer" names rxe0:1) >/tmp/refused 2>&1 && return 1
+  cat /tmp/refused
+  grep -q 'ulimit -l unlimited' /tmp/refused
+}
+
 port_is_down() {
   "$bin/ucxio" info >/tmp/info || return
   cat /tmp/info
@@ -123,6 +150,9 @@ serve 7477 "$here" "$datagrams" || failed=1
 step "ud alone: by message" env $datagrams "$bin/ucxio-rdma-peer" datagrams ucx://$here:7477
 # What the environment names makes the limit narrower; blanks are none of a name.
 call "UCX_NET_DEVICES: the log" env "UCX_NET_DEVICES=eth0, rxe0" sh "$0" "$number" "${bin%/bin}" log_says 'eth0 rxe0:1' $url
+call "little memory to lock: info says so" tells_of_little_memory
+call "little memory to lock: ucxio serve goes without RDMA" serves_with_little_memory 7478 /tmp/file
+call "little memory to lock: a device by its name is refused" refuses_hardware_with_little_memory
 url=ucx://$there:7472
 tries=0
 until "$bin/ucxio" ls $url >/dev/null 2>&1 || [ $tries = 30 ]; do tries=$((tries + 1)); sleep 1; done

@@ -7,6 +7,7 @@
 
 #include "base/logger.hpp"
 #include "os/huge_page.hpp"
+#include "os/memory_rights.hpp"
 #include "ucp/rdma.hpp"
 #include "ucp/resource_error.hpp"
 #include "ucp/status.hpp"
@@ -114,10 +115,16 @@ result<void> memory_region_core::map(std::byte* bytes, std::size_t size) {
   const ucs_status_t status = api.mem_map(context().handle(), &params, &memory_);
   if (status != UCS_OK) {
     memory_ = nullptr;
-    if (!allocating && does_without_key(status)) return {};
-    return failure{memory_error(status, allocating, context().same_host_only()),
-                   std::string(allocating ? "allocating " : "registering ") + std::to_string(size) +
-                       " bytes (UCX: " + words(status) + ")"};
+    const std::error_code refused = memory_error(status, allocating, context().same_host_only());
+    std::string text = std::string(allocating ? "allocating " : "registering ") +
+                       std::to_string(size) + " bytes (UCX: " + words(status) + ")";
+    if (allocating || !does_without_key(status)) return failure{refused, std::move(text)};
+    // The processor would end the process where a peer uses it.
+    const memory_use wanted{includes(granted(), access::read), includes(granted(), access::write)};
+    const std::string unusable = why_unusable({bytes, size}, wanted);
+    if (!unusable.empty()) return failure{refused, text + ": " + unusable};
+    tell_of_no_key(status);
+    return {};
   }
   ucp_mem_attr_t attributes = {};
   attributes.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS | UCP_MEM_ATTR_FIELD_MEM_TYPE;
@@ -149,13 +156,15 @@ bool memory_region_core::does_without_key(ucs_status_t status) const {
   const result<context_attributes> told = owner.attributes();
   const auto is_unknown = [](memory_kind each) { return each == memory_kind::rocm; };
   if (!told || std::any_of(told->memory.begin(), told->memory.end(), is_unknown)) return false;
-  if (owner.log().writes(log_level::warning)) {
-    owner.log().write(log_level::warning,
-                      std::to_string(size_) +
-                          " bytes are not registered for RDMA (UCX: " + words(status) + "; " +
-                          words_of_lock_limit() + "): peers reach them by message");
-  }
   return true;
+}
+
+void memory_region_core::tell_of_no_key(ucs_status_t status) const {
+  logger& log = context().log();
+  if (!log.writes(log_level::warning)) return;
+  log.write(log_level::warning,
+            std::to_string(size_) + " bytes are not registered for RDMA (UCX: " + words(status) +
+                "; " + words_of_lock_limit() + "): peers reach them by message");
 }
 
 /// Allocates where peers on the host can map it, if there is such a place. On a context of one host

@@ -52,6 +52,7 @@ class memory_region_core final : public exposed_region {
   void allocate_privately(std::size_t size);
   result<void> pack_key();
   bool does_without_key(ucs_status_t status) const;
+  void tell_of_no_key(ucs_status_t status) const;
   void lend();
 
   std::byte* data_ = nullptr;

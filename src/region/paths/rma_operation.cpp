@@ -101,8 +101,8 @@ rma_operation* rma_operation::posted(std::error_code& ec) {
   if (in_flight_ > 0) return this;
   // Ended within the call: UCX does not know this operation, so both references go here.
   if (failure_ != UCS_OK) {
+    // No word of it to the connection, which may be as good as before: a read goes by message then.
     ec = make_error(failure_);
-    endpoint()->note(failure_);
     if (tracker_) tracker_->flushed(0, ec);
   }
   complete(ec);
@@ -120,7 +120,8 @@ void rma_operation::on_done(void* request, ucs_status_t status, void* self) {
 void rma_operation::over() {
   std::error_code outcome = make_error(failure_);
   if (outcome) {
-    endpoint()->note(failure_);
+    // Where its own memory was refused, the connection goes on.
+    if (outcome != errc::io_error && outcome != errc::no_memory) endpoint()->note(failure_);
     // UCX says "canceled" of what a lost connection took with it.
     if (given_up_)
       outcome = given_up_;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -69,8 +70,11 @@ struct link_options {
   unsigned version_minor = 13;
   unsigned version_release = 1;
   std::vector<std::string> resources = {"self/memory0", "tcp/lo", "tcp/eth0"};
+  std::vector<std::string> lanes = {};             ///< Those of a connection; empty: all resources.
   std::vector<std::string> unknown_keys = {};      ///< `config_modify` refuses these.
   std::vector<detail::rdma_port> rdma_ports = {};  ///< What the system lists; see `resources`.
+  /// What a process may lock, which a worker with RDMA hardware takes for its buffers.
+  std::size_t lockable = std::numeric_limits<std::size_t>::max();
 
   /// What one round of progress costs, and the largest step that time takes while all wait.
   std::chrono::nanoseconds progress_cost = std::chrono::nanoseconds(50);

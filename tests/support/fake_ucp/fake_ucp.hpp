@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "support/fake_ucp/fake_fabric.hpp"
 #include "ucp/ucp_api.hpp"
@@ -103,6 +105,8 @@ class fake_ucp final : public detail::ucp_api {
   void share_memory() noexcept { shares_memory_ = true; }
 
   std::vector<detail::rdma_port> rdma_ports() const override;
+  bool is_rdma_port_there(std::string_view name) const override;
+  bool may_lock(std::size_t bytes) const noexcept override;
 
   // Time, and waiting for descriptors.
   detail::clock::time_point now() override;

@@ -132,6 +132,16 @@ ucs_status_t fake_ucp::init(const ucp_params_t* params, const ucp_config_t* conf
 
 std::vector<detail::rdma_port> fake_ucp::rdma_ports() const { return network_.link.rdma_ports; }
 
+bool fake_ucp::is_rdma_port_there(std::string_view name) const {
+  const auto& ports = network_.link.rdma_ports;
+  return std::any_of(ports.begin(), ports.end(),
+                     [&](const auto& each) { return each.name == name; });
+}
+
+bool fake_ucp::may_lock(std::size_t bytes) const noexcept {
+  return bytes <= network_.link.lockable;
+}
+
 void fake_ucp::cleanup(ucp_context_h context) {
   api_entry in(*this, call::cleanup);
   const auto* const object = in.find(network_.contexts, context);

@@ -315,6 +315,9 @@ void fake_ucp::ep_print_info(ucp_ep_h endpoint, std::FILE* to) {
   int number = 0;
   for (std::size_t i = 0; i < lanes.size(); ++i) {
     const char* const transport = lanes[i].transport.c_str();
+    const auto& only = network_.link.lanes;
+    const std::string name = lanes[i].transport + '/' + lanes[i].device;
+    if (!only.empty() && std::find(only.begin(), only.end(), name) == only.end()) continue;
     if (lanes[i].transport == "self") continue;
     std::fprintf(to,
                  "#                 lane[%d]:  %zu:%s/%s.0 md[%zu]                -> md[%zu]/%s/"

@@ -69,6 +69,22 @@ class PretendedPorts : public testing::Test {
                const std::string& gid) {
     std::ofstream(port_of(device, port) / "gids" / std::to_string(number)) << gid << '\n';
   }
+  /// Says whose the address is; of one that is not in use, the kernel's file can not be read.
+  void set_interface(const std::string& device, int number, const std::string& interface) {
+    const std::filesystem::path all = port_of(device, "1") / "gid_attrs" / "ndevs";
+    std::filesystem::create_directories(all);
+    if (interface.empty()) {
+      std::filesystem::create_directories(all / std::to_string(number));
+    } else {
+      std::ofstream(all / std::to_string(number)) << interface << '\n';
+    }
+  }
+  std::vector<std::string> interfaces(const std::string& name) const {
+    for (const rdma_port& each : rdma_ports_with_interfaces(where)) {
+      if (each.name == name) return each.interfaces;
+    }
+    return {"it is not listed"};
+  }
   std::filesystem::path port_of(const std::string& device, const std::string& port) const {
     return std::filesystem::path(where.devices) / device / "ports" / port;
   }
@@ -118,6 +134,35 @@ TEST_F(PretendedPorts, NeedOneGidOfMany) {
   EXPECT_EQ(hindrance("mlx5_0:1"), "its port has no GID: its interface has no address");
   set_gid("mlx5_0", "1", 3, "0000:0000:0000:0000:0000:ffff:c000:0201");
   EXPECT_EQ(hindrance("mlx5_0:1"), "");
+}
+
+TEST_F(PretendedPorts, HaveTheInterfacesOfTheirAddresses) {
+  add("mlx5_0", "Ethernet");
+  for (int i = 0; i < 4; ++i) set_interface("mlx5_0", i, "eth0");
+  set_interface("mlx5_0", 4, "eth0.100");
+  set_interface("mlx5_0", 5, "");
+  set_interface("mlx5_0", 255, "");
+  add("mlx5_1", "Ethernet");
+  set_interface("mlx5_1", 0, "bond0");
+  add("mlx5_2");  // InfiniBand: addresses of no interface
+  set_interface("mlx5_2", 0, "");
+  add("mlx5_3", "Ethernet");  // a kernel that does not tell
+  EXPECT_THAT(interfaces("mlx5_0:1"), testing::ElementsAre("eth0", "eth0.100"));
+  EXPECT_THAT(interfaces("mlx5_1:1"), testing::ElementsAre("bond0"));
+  EXPECT_THAT(interfaces("mlx5_2:1"), testing::IsEmpty());
+  EXPECT_THAT(interfaces("mlx5_3:1"), testing::IsEmpty());
+  for (const rdma_port& each : rdma_ports(where)) {
+    EXPECT_THAT(each.interfaces, testing::IsEmpty()) << "nobody asked: " << each.name;
+  }
+}
+
+TEST_F(PretendedPorts, AreThereAsLongAsTheSystemListsThem) {
+  add("mlx5_0");
+  EXPECT_TRUE(is_rdma_port_there("mlx5_0:1", where));
+  EXPECT_FALSE(is_rdma_port_there("mlx5_0:2", where));
+  EXPECT_FALSE(is_rdma_port_there("mlx5_1:1", where));
+  std::filesystem::remove_all(std::filesystem::path(where.devices) / "mlx5_0");
+  EXPECT_FALSE(is_rdma_port_there("mlx5_0:1", where));
 }
 
 TEST_F(PretendedPorts, NeedAFileThatThisProcessMayOpen) {

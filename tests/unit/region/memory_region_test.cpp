@@ -1,6 +1,7 @@
 #include "ucx/memory_region.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
@@ -213,6 +214,35 @@ TEST(UnregisteredRegion, IsAnErrorOfAnyOtherCause) {
   EXPECT_EQ(ec, errc::invalid_argument);
 }
 
+TEST(UnregisteredRegion, IsAnErrorOfMemoryThatMayNotBeUsed) {
+  const std::size_t size = 1U << 16U;
+  void* const mapped = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  const std::span memory(static_cast<std::byte*>(mapped), size);
+  simulated_pair pair(with_hardware());
+  const auto text_of = [&](access granted) {
+    pair.owner_process.faults().fail(call::mem_map, UCS_ERR_IO_ERROR);
+    try {
+      const memory_region exposed(pair.owner_context, memory, granted);
+    } catch (const ucx::error& failed) {
+      EXPECT_TRUE(failed.code() == errc::io_error || failed.code() == errc::no_lockable_memory);
+      return std::string(failed.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(text_of(access::read), "");
+  for (const access granted : {access::write, access::read_write}) {
+    const std::string text = text_of(granted);
+    EXPECT_TRUE(mentions(text, "registering 65536 bytes")) << text;
+    EXPECT_TRUE(mentions(text, "the process may not write at 0x")) << text;
+  }
+  ASSERT_EQ(::mprotect(mapped, size / 2, PROT_NONE), 0);
+  EXPECT_TRUE(mentions(text_of(access::read), "the process may not read at 0x"));
+  ::munmap(mapped, size);
+  EXPECT_TRUE(mentions(text_of(access::read), "nothing is mapped at 0x"));
+  EXPECT_EQ(pair.network.live().memories, 0U);
+}
+
 TEST(UnregisteredRegion, IsAnsweredInPiecesThatUcxCopies) {
   simulated_pair_options options = with_hardware();
   std::vector<std::string> warnings;
@@ -251,6 +281,25 @@ TEST(UnregisteredRegion, LosesTheConnectionWhereSmallPiecesFailToo) {
   region.read_at(0, std::span(into).first(1000));
   pair.owner_process.faults().fail(call::am_send, UCS_ERR_IO_ERROR, 1);
   pair.owner_process.faults().fail(call::am_send, UCS_ERR_IO_ERROR, 2);
+  std::error_code ec;
+  region.read_at(0, into, {}, ec);
+  EXPECT_EQ(ec, errc::connection_reset);
+}
+
+TEST(UnregisteredRegion, IsNoCauseOfAFailureOverOtherLanes) {
+  // The context has hardware, and this connection goes without.
+  simulated_pair_options options = with_hardware();
+  options.link.resources.push_back("tcp/eth0");
+  options.link.lanes = {"tcp/eth0"};
+  simulated_pair pair(options);
+  std::vector<std::byte> memory = pattern(100'000);
+  const memory_region exposed(pair.owner_context, std::span(memory), access::read);
+  const endpoint connection = pair.connect();
+  remote_region region(connection, exposed.descriptor(),
+                       {.transfer_method = transfer_method::message});
+  std::vector<std::byte> into(100'000);
+  region.read_at(0, std::span(into).first(1000));
+  pair.owner_process.faults().fail(call::am_send, UCS_ERR_IO_ERROR);
   std::error_code ec;
   region.read_at(0, into, {}, ec);
   EXPECT_EQ(ec, errc::connection_reset);

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <vector>
 
+#include "connection/endpoint_core.hpp"
 #include "support/basics/mentions.hpp"
 #include "support/bytes/pattern.hpp"
 #include "support/simulated/simulated_pair.hpp"
@@ -183,6 +184,40 @@ TEST(HardwareRegion, IsReadIntoUnregisteredMemoryByMessage) {
   const std::uint64_t gets = pair.network.count(call::get);
   region.read_at(0, into);
   EXPECT_EQ(pair.network.count(call::get), gets + 1) << "the next one is tried again";
+}
+
+TEST(HardwareRegion, LeavesNoWordsOfWhatItsConnectionSurvives) {
+  simulated_pair_options options;
+  options.link.emulated_rma = false;
+  options.link.resources = {"self/memory0", "rc_mlx5/mlx5_0:1"};
+  simulated_pair pair(options);
+  std::vector<std::byte> memory = pattern(1000);
+  memory_region owned(pair.owner_context, std::span(memory), access::read_write);
+  endpoint connection = pair.connect();
+  connection.wait_connected();
+  remote_region region(connection, owned.descriptor());
+  std::vector<std::byte> into(1000);
+  const auto words = [&] { return detail::core_access::core(connection)->words(); };
+  for (const ucs_status_t status : {UCS_ERR_IO_ERROR, UCS_ERR_NO_MEMORY}) {
+    pair.reader_process.faults().fail(call::get, status);
+    region.read_at(0, into);
+    EXPECT_EQ(words(), "") << "it went by message";
+    std::error_code ec;
+    pair.reader_process.faults().fail_late(call::get, status);
+    region.read_at(0, into, {}, ec);
+    EXPECT_TRUE(ec);
+    EXPECT_EQ(words(), "") << "it failed alone";
+    pair.reader_process.faults().fail(call::put, status);
+    region.write_at(0, into, {}, ec);
+    EXPECT_TRUE(ec);
+    EXPECT_EQ(words(), "");
+    region.read_at(0, into, {}, ec);
+    EXPECT_FALSE(ec) << "the connection stands";
+  }
+  pair.reader_process.faults().fail_late(call::get, UCS_ERR_ENDPOINT_TIMEOUT);
+  std::error_code ec;
+  region.read_at(0, into, {}, ec);
+  EXPECT_TRUE(mentions(words(), "UCX: ")) << "that is the connection's";
 }
 
 // Hardware without GET and PUT: UCX would ask the owner, as messages do.

@@ -11,6 +11,7 @@
 
 #include "support/fake_ucp/fake_network.hpp"
 #include "ucx/error.hpp"
+#include "ucx/worker.hpp"
 #include "worker/core_access.hpp"
 
 namespace ucx::detail {
@@ -220,6 +221,141 @@ TEST_F(DeviceChoice, MakesALimitNarrowerByTheEnvironment) {
   make(limit);
   EXPECT_THAT(transports, AllOf(Contains("rc_mlx5/mlx5_0:1"), Not(Contains("tcp/eth0"))));
   EXPECT_THAT(unused, ElementsAre(HasSubstr("UCX_NET_DEVICES=mlx5_0:1,mlx5_7:1: limited to")));
+}
+
+TEST_F(DeviceChoice, LeavesOutPortsOfOtherNetworks) {
+  device_limit limit{{"eth0", "mlx5_0:1"}, "192.0.2.1 is on the interface eth0"};
+  limit.others = {{"mlx5_0:2", "it is on the network of rail1, and 192.0.2.1 on that of eth0"},
+                  {"mlx5_10:1", "it is on the network of rail2, and 192.0.2.1 on that of eth0"}};
+  network.link().rdma_ports.pop_back();
+  make(limit);
+  EXPECT_FALSE(ec) << what;
+  EXPECT_THAT(transports, AllOf(Contains("rc_mlx5/mlx5_0:1"), Not(Contains("rc_mlx5/mlx5_0:2")),
+                                Not(Contains("rc_mlx5/mlx5_10:1"))));
+  EXPECT_THAT(unused, ElementsAre(AllOf(HasSubstr("mlx5_0:2: it is on the network of rail1"),
+                                        HasSubstr("UCX_NET_DEVICES or the options may name it")),
+                                  HasSubstr("mlx5_10:1: it is on the network of rail2")));
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("info"), HasSubstr("not used: mlx5_0:2"))));
+  limit.devices = {"eth0"};
+  limit.others.push_back({"mlx5_0:1", "it is on the network of rail0"});
+  make(limit);
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("warning"), HasSubstr("not used: mlx5_0:1"))))
+      << "no hardware is left";
+  options.require_rdma = true;
+  make(limit);
+  EXPECT_EQ(ec, errc::no_rdma);
+  EXPECT_THAT(what, HasSubstr("mlx5_0:1: it is on the network of rail0"));
+}
+
+TEST_F(DeviceChoice, TakesAPortElsewhereThatTheEnvironmentNames) {
+  device_limit limit{{"eth0", "mlx5_0:1"}, "192.0.2.1 is on the interface eth0"};
+  limit.others = {{"mlx5_0:2", "elsewhere"}, {"mlx5_10:1", "elsewhere"}};
+  network.link().rdma_ports.pop_back();
+  {
+    const variable environment("UCX_NET_DEVICES", "eth0,mlx5_10:1");
+    make(limit);
+    EXPECT_THAT(transports, AllOf(Contains("tcp/eth0"), Contains("rc_mlx5/mlx5_10:1"),
+                                  Not(Contains("rc_mlx5/mlx5_0:1"))));
+    EXPECT_THAT(unused, IsEmpty()) << "it is as it was asked for";
+  }
+  for (const std::string named : {"all", "^eth01"}) {
+    const variable environment("UCX_NET_DEVICES", named.c_str());
+    make(limit);
+    EXPECT_THAT(transports, AllOf(Contains("tcp/eth0"), Contains("rc_mlx5/mlx5_0:1"),
+                                  Not(Contains("rc_mlx5/mlx5_10:1"))))
+        << named;
+    EXPECT_THAT(unused, Contains(HasSubstr("mlx5_10:1: elsewhere"))) << named;
+  }
+}
+
+// The process may lock too little: UCX's worker would try to register its buffers for ever.
+
+TEST_F(DeviceChoice, GoesWithoutHardwareIfItMayLockTooLittle) {
+  network.link().lockable = 64U << 10U;
+  const auto told = [](const std::string& device) {
+    return AllOf(HasSubstr(device + ": "), HasSubstr("may lock"),
+                 HasSubstr("RDMA needs 72 MiB more"), HasSubstr("`ulimit -l unlimited`"),
+                 HasSubstr("--ulimit memlock=-1"));
+  };
+  const auto plain = ElementsAre("self/memory0", "posix/memory", "tcp/eth0", "tcp/eth01", "tcp/lo");
+  make();
+  EXPECT_FALSE(ec) << what;
+  EXPECT_THAT(transports, plain);
+  EXPECT_THAT(unused,
+              ElementsAre(told("rxe0:1"), told("mlx5_0:1"), told("mlx5_0:2"), told("mlx5_10:1")));
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("warning"), told("not used: mlx5_0:1"))));
+  make_with({"all"});
+  EXPECT_THAT(transports, plain);
+  options.devices = {};
+  make({{"eth0", "rxe0:1"}, "an interface"});
+  EXPECT_THAT(transports, AllOf(Contains("tcp/eth0"), Not(Contains("tcp/lo"))));
+  EXPECT_THAT(unused, Contains(told("rxe0:1")));
+  EXPECT_THAT(unused, Not(Contains(HasSubstr("mlx5_0:1: the process"))));
+  options.transports = {"tcp", "rc_verbs", "self"};
+  make();
+  EXPECT_FALSE(ec) << what;
+  EXPECT_THAT(transports, ElementsAre("self/memory0", "tcp/eth0", "tcp/eth01", "tcp/lo"));
+  EXPECT_THAT(unused, Contains(told("rxe0:1")));
+  EXPECT_THAT(unused, Not(Contains(HasSubstr("transport rc_verbs")))) << "the lock is why";
+  options.transports = {};
+  options.configuration["NET_DEVICES"] = "eth0,rxe0:1";
+  make();
+  EXPECT_THAT(transports, ElementsAre("self/memory0", "posix/memory", "tcp/eth0"));
+  EXPECT_THAT(unused, ElementsAre(told("rxe0:1")));
+  options.configuration = {};
+  const variable environment("UCX_NET_DEVICES", "eth01, rxe0:1");
+  options.configuration_precedence = precedence::environment;
+  make();
+  EXPECT_THAT(transports, Not(Contains("rc_verbs/rxe0:1")));
+  EXPECT_THAT(unused, ElementsAre(told("rxe0:1")));
+}
+
+TEST_F(DeviceChoice, EndsWhereItMayLockTooLittleForWhatIsRequired) {
+  network.link().lockable = 64U << 10U;
+  const auto told = AllOf(HasSubstr("making a context with the RDMA hardware "),
+                          HasSubstr("rxe0:1"), HasSubstr("`ulimit -l unlimited`"));
+  options.require_rdma = true;
+  make();
+  EXPECT_EQ(ec, errc::no_lockable_memory);
+  EXPECT_THAT(what, told);
+  options.require_rdma = false;
+  make_with({"eth0", "rxe0:1"});
+  EXPECT_EQ(ec, errc::no_lockable_memory) << "it is named";
+  EXPECT_THAT(what, told);
+  options.devices = {};
+  options.transports = {"rc_verbs", "self"};
+  make();
+  EXPECT_EQ(ec, errc::no_lockable_memory) << "nothing else is left";
+  EXPECT_THAT(what, told);
+}
+
+TEST_F(DeviceChoice, CopiesWhatTcpSendsWhereHardwareIsLeftOut) {
+  const auto threshold = [this] {
+    std::error_code failed;
+    const context made = core_access::make_context(process.api(), options, failed);
+    for (const auto& [key, value] : made.configuration()) {
+      if (key == "ZCOPY_THRESH") return value;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(threshold(), "auto");
+  network.link().lockable = 64U << 10U;
+  EXPECT_EQ(threshold(), "inf");
+}
+
+TEST_F(DeviceChoice, MakesNoWorkerForWhichItMayLockTooLittle) {
+  std::error_code failed;
+  const context made = core_access::make_context(process.api(), options, failed);
+  ASSERT_FALSE(failed);
+  network.link().lockable = 64U << 10U;  // others have locked the rest
+  try {
+    const worker none(made);
+    FAIL() << "it would not work";
+  } catch (const ucx::error& refused) {
+    EXPECT_EQ(refused.code(), errc::no_lockable_memory);
+    EXPECT_THAT(refused.what(), HasSubstr("`ulimit -l unlimited`"));
+  }
+  EXPECT_EQ(process.count(test::call::worker_create), 0U);
 }
 
 TEST_F(DeviceChoice, FindsNamesWithBlanksAndWithoutPorts) {

@@ -46,7 +46,7 @@ TEST(Rdma, SaysWhyThereIsNoRma) {
             "the hardware of ud_verbs/rxe0:1 carries messages only");
   EXPECT_EQ(why_no_rma(lanes{"tcp/eth0"}, lanes{"tcp/eth0", "rc_verbs/rxe0:1"}),
             "RDMA hardware of this side is not used (rc_verbs/rxe0:1): the peer has none, or none "
-            "that UCX reaches");
+            "that UCX reaches, as on another network or with another version of RoCE");
   EXPECT_EQ(why_no_rma(lanes{"tcp/eth0"}, lanes{"tcp/eth0"}),
             "this side has no RDMA hardware that it may use");
 }

@@ -1,0 +1,126 @@
+// What is said where a connection over RDMA hardware is not made, or is lost.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "support/basics/mentions.hpp"
+#include "support/simulated/simulated_address.hpp"
+#include "support/simulated/simulated_pair.hpp"
+#include "ucx/error.hpp"
+#include "ucx/listener.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+simulated_pair_options with_hardware() {
+  simulated_pair_options options;
+  options.link.resources = {"self/memory0", "tcp/eth0", "rc_mlx5/mlx5_0:1", "ud_mlx5/mlx5_0:1"};
+  options.link.rdma_ports = {{"mlx5_0:1", "ACTIVE"}};
+  return options;
+}
+
+/// Returns what is said of a connection that UCX refuses to make with `status`.
+std::string text_of(ucs_status_t status, const simulated_pair_options& options) {
+  simulated_pair pair(options);
+  const listener door(pair.owner, any_port);
+  pair.reader_process.faults().fail(call::ep_create, status);
+  try {
+    const endpoint made(pair.reader, door.address());
+    return {};
+  } catch (const ucx::error& failed) {
+    return failed.what();
+  }
+}
+
+TEST(RdmaConnection, SaysWhatMayBeLackingWhereUcxMakesNone) {
+  for (const ucs_status_t status : {UCS_ERR_IO_ERROR, UCS_ERR_NO_MEMORY, UCS_ERR_NO_RESOURCE}) {
+    const std::string text = text_of(status, with_hardware());
+    EXPECT_TRUE(mentions(text, "rc_mlx5/mlx5_0:1,ud_mlx5/mlx5_0:1 may have no queue pair left"))
+        << text;
+    EXPECT_TRUE(mentions(text, "`rdma resource`")) << text;
+    EXPECT_TRUE(mentions(text, "may lock")) << text;
+  }
+  const std::string reset = text_of(UCS_ERR_CONNECTION_RESET, with_hardware());
+  EXPECT_FALSE(mentions(reset, "queue pair")) << reset;
+  const std::string without = text_of(UCS_ERR_IO_ERROR, {});
+  EXPECT_FALSE(without.empty());
+  EXPECT_FALSE(mentions(without, "queue pair")) << without;
+}
+
+TEST(RdmaConnection, SaysWhyThePeersHardwareIsNotReached) {
+  simulated_pair_options options = with_hardware();
+  options.link.resources = {"self/memory0", "rc_mlx5/mlx5_0:1"};
+  const std::string at_once = text_of(UCS_ERR_UNREACHABLE, options);
+  EXPECT_TRUE(mentions(at_once, "another version of RoCE")) << at_once;
+  EXPECT_TRUE(mentions(at_once, "UCX_IB_GID_INDEX")) << at_once;
+  // By socket UCX finds out later.
+  options.link.refused_status = UCS_ERR_UNREACHABLE;
+  simulated_pair pair(options);
+  std::string later;
+  try {
+    const endpoint made(pair.reader, socket_address("127.0.0.1:9"));
+  } catch (const ucx::error& failed) {
+    later = failed.what();
+  }
+  EXPECT_TRUE(mentions(later, "another version of RoCE")) << later;
+}
+
+TEST(RdmaConnection, IsToldOfInTheServersLogWhereItIsNotMade) {
+  simulated_pair_options options = with_hardware();
+  std::vector<std::string> warnings;
+  options.owner_context.log.level = log_level::warning;
+  options.owner_context.log.sink = [&](log_level, std::string_view line) {
+    if (mentions(std::string(line), "no connection with")) warnings.emplace_back(line);
+  };
+  simulated_pair pair(options);
+  const listener door(pair.owner, any_port);
+  pair.owner_process.faults().fail(call::ep_create, UCS_ERR_IO_ERROR);
+  std::error_code ec;
+  const endpoint made(pair.reader, door.address(), {}, ec);
+  EXPECT_TRUE(ec);
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_TRUE(mentions(warnings[0], "may have no queue pair left")) << warnings[0];
+}
+
+/// Returns what is said of a connection whose peer's process ends, with these ports on this side.
+std::string text_of_loss(const simulated_pair_options& options,
+                         const std::vector<detail::rdma_port>& left) {
+  simulated_pair pair(options);
+  std::string text;
+  const listener door(pair.owner, any_port);
+  endpoint_options wanted;
+  wanted.events.on_closed = [&](const connection_end& end) { text = end.error_message; };
+  const endpoint made(pair.reader, door.address(), std::move(wanted));
+  pair.network.link().rdma_ports = left;
+  pair.owner_process.kill();
+  pair.network.advance(1s);
+  pair.reader.progress();
+  pair.reader.progress();
+  return text;
+}
+
+TEST(RdmaConnection, NamesTheHardwareThatIsGone) {
+  const simulated_pair_options options = with_hardware();
+  const std::string there = text_of_loss(options, options.link.rdma_ports);
+  EXPECT_TRUE(mentions(there, "UCX: ")) << there;
+  EXPECT_TRUE(mentions(there, "; over rc_mlx5/mlx5_0:1,ud_mlx5/mlx5_0:1")) << there;
+  EXPECT_FALSE(mentions(there, "no more")) << there;
+  const std::string gone = text_of_loss(options, {{"mlx5_0:2", "ACTIVE"}});
+  EXPECT_TRUE(mentions(gone, "mlx5_0:1 is there no more, and a new context does without it"))
+      << gone;
+  simulated_pair_options tcp = options;
+  tcp.link.lanes = {"tcp/eth0"};
+  const std::string other = text_of_loss(tcp, {});
+  EXPECT_TRUE(mentions(other, "UCX: ")) << other;
+  EXPECT_FALSE(mentions(other, "over")) << "its hardware had no part in it: " << other;
+}
+
+}  // namespace
+}  // namespace ucx::test
