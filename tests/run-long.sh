@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# What takes too long for every change (.ci/run has that): some five hours on two processors.
+# What takes too long for every change (.ci/run has that): some seven hours on two processors.
 #   tests/run-long.sh [STEP...]          all steps, or these
 #   newest    20 min: all tests, built against and run with the newest UCX
 #   whole     80 min: the sanitizers over all rounds of the tests, of which .ci/run does one in eight
 #   fuzz      45 min: each fuzzer for ten minutes
 #   repeat    60 min: all tests five times, and five times with both processors busy
+#   rdma      90 min: all that goes over RDMA, in virtual machines (tests/run-rdma.sh)
 #   mutants   60 min: which of the known ways to break the source no test notices (tests/support/mutants/mutate.py)
 #   debian12, debian13   40 min each: README's commands in a fresh system, as root
 # Goes on after a step that fails, and says at the end how each one ended.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
-unset UCXIO_CASES UCXIO_TOOL UCXIO_TRANSFER_METHOD UCXIO_WAY UCXIO_CUDA_DRIVER UCXIO_FAKE_CUDA_SEED
+unset UCXIO_CASES UCXIO_TOOL UCXIO_TRANSFER_METHOD UCXIO_WAY UCXIO_CUDA_DRIVER UCXIO_FAKE_CUDA_SEED UCXIO_ROUTE
 
 # Sets `wheel`, the prefix of UCX's wheel.
 newest_ucx() { wheel=$(tests/support/run/newest_ucx.sh); }
@@ -67,16 +68,17 @@ repeat() {
   return $outcome
 }
 
+rdma() { tests/run-rdma.sh --whole; }
 mutants() { newest_ucx && tests/support/mutants/mutate.py; }
 debian12() { tests/support/run/in_debian.sh bookworm examples/quickstart.sh tests/run.sh; }
 debian13() { tests/support/run/in_debian.sh trixie examples/quickstart.sh tests/run.sh; }
 
 steps=("$@")
-[ $# -gt 0 ] || steps=(newest whole fuzz repeat mutants debian12 debian13)
+[ $# -gt 0 ] || steps=(newest whole fuzz repeat rdma mutants debian12 debian13)
 for step in "${steps[@]}"; do
   case $step in
-    newest | whole | fuzz | repeat | mutants | debian12 | debian13) ;;
-    *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    newest | whole | fuzz | repeat | rdma | mutants | debian12 | debian13) ;;
+    *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 

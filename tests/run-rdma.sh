@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
-# Runs the smoke test over RDMA: in two virtual machines on one wire, each with a soft-RoCE device, so that UCX's verbs
+# Runs the tests over RDMA: in two virtual machines on one wire, each with a soft-RoCE device, so that UCX's verbs
 # transports are used where there is no such hardware.
-#   tests/run-rdma.sh [BUILD]      (default: build/dev, which is built; a BUILD that is named is taken as it is)
+#   tests/run-rdma.sh [--quick|--whole] [--part NAME]... [BUILD]
+#     --quick      what a change must pass, in ten minutes at most (default)
+#     --whole      all, in an hour or two
+#     --part NAME  this part alone, of tests/rdma/NAME.sh: smoke, hosts, cases
+#     BUILD        a build, which is taken as it is; without one build/dev is built
 # Ends with 0 when all passed, and with 77, saying why, where QEMU, the kernel or a static busybox can not be had.
 #
 # The machines have this system's /usr, the repository and BUILD, read-only; the kernel is Debian's, whose package is
@@ -9,10 +13,29 @@
 # is quicker than `tcg` (default), where it works; LD_LIBRARY_PATH may name another UCX.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+usage() { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+kind=quick parts=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --quick) kind=quick ;;
+    --whole) kind=whole ;;
+    --part)
+      [ -x "tests/rdma/${2:-}.sh" ] || usage
+      parts+=("$2")
+      shift
+      ;;
+    -*) usage ;;
+    *) break ;;
+  esac
+  shift
+done
+[ $# -le 1 ] || usage
+[ ${#parts[@]} -gt 0 ] || parts=(smoke hosts cases)
 build=${1:-build/dev}
 cache=${UCXIO_RDMA_CACHE:-build/rdma}
 accelerator=${UCXIO_RDMA_ACCELERATOR:-tcg}
-longest=420 # seconds for the machines, their start included
+longest=540 # seconds for the machines, their start included
+[ $kind = quick ] || longest=7200
 # Those that the kernel does not find by itself: the order does not matter.
 modules=(virtio_pci virtio_net 9p 9pnet_virtio crc32_generic ib_uverbs rdma_ucm rdma_rxe)
 
@@ -145,9 +168,11 @@ make_initrd() { # NUMBER
   printf '127.0.0.1 localhost\n' >"$root/etc/hosts"
   echo "$1" >"$root/job/number"
   pwd -P >"$root/job/directory"
+  printf '%s\n' "${parts[@]}" >"$root/job/parts"
   realpath "$build" >"$root/job/build"
   for i in "${!shared[@]}"; do echo "share$i ${shared[i]}"; done >"$root/job/mounts"
-  { [ -z "${LD_LIBRARY_PATH:-}" ] || printf 'export LD_LIBRARY_PATH=%q\n' "$LD_LIBRARY_PATH"; } >"$root/job/environment"
+  echo "export UCXIO_RDMA_KIND=$kind" >"$root/job/environment"
+  { [ -z "${LD_LIBRARY_PATH:-}" ] || printf 'export LD_LIBRARY_PATH=%q\n' "$LD_LIBRARY_PATH"; } >>"$root/job/environment"
   (cd "$root" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >"$work/$1/initrd"
 }
 
@@ -174,7 +199,7 @@ show() { # NUMBER FILE
 
 if [ $# -eq 0 ]; then
   cmake --preset dev >"$work/configured" 2>&1 || { cat "$work/configured"; exit 1; }
-  cmake --build build/dev --target ucxio-rdma-peer ucxio-tool
+  cmake --build build/dev --target ucxio-rdma-peer ucxio-tool ucxio-test-peer ucxio-{conformance,fabric,process,tool}-tests
 fi
 [ "$(uname -m)" = x86_64 ] || not_run "the machines are x86_64"
 cmake/setup.sh rdma >"$work/packages" 2>&1 || not_run "$(tr '\n' ' ' <"$work/packages")"
@@ -200,12 +225,16 @@ for each in "${libraries[@]}"; do share "$each"; done
 for number in 1 2; do make_initrd $number; done
 began=$SECONDS
 start 2
+: >"$work/1/out"
 start 1
+tail -n +1 -f "$work/1/out" &
+shown=$!
+machines+=("$shown")
 
 while kill -0 "${machines[1]}" 2>/dev/null && [ ! -s "$work/1/status" ] && [ $((SECONDS - began)) -lt $longest ]; do sleep 0.2; done
-sleep 0.5 # what was written last
+sleep 1.5 # what was written last
 result=$(tr -dc '0-9' <"$work/1/status" 2>/dev/null) || true
-cat "$work/1/out" 2>/dev/null || true
+kill "$shown"
 if [ "${result:-none}" = 0 ] && ! grep -q FAILED "$work/1/out"; then
   echo "run-rdma: all passed, $((SECONDS - began)) s"
   exit 0

@@ -15,6 +15,7 @@
 
 #include "support/bytes/pattern.hpp"
 #include "support/transports/connection_conformance.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/connection_manager.hpp"
 #include "ucx/error.hpp"
 
@@ -75,7 +76,7 @@ TEST_P(ConformanceBByAddress, B10_B16_B18_B28_MeetWithoutIp) {
   EXPECT_EQ(told->peer_name, "server");
   EXPECT_FALSE(told->transports.empty());
   EXPECT_EQ(told->watched, GetParam().over != route::shared_memory);
-  EXPECT_EQ(told->native_rma, GetParam().over == route::shared_memory);
+  EXPECT_EQ(told->native_rma, GetParam().over == route::shared_memory || goes_over_verbs());
 }
 
 TEST_P(ConformanceBByAddress, B14_LossIsTold) {
@@ -186,12 +187,14 @@ TEST_P(ConformanceBByAddress, B23_OutstandingEndsWithConnection) {
 }
 
 TEST_P(ConformanceBByAddress, B28_TransportsMayBeAskedFor) {
-  const std::string wanted = GetParam().over == route::shared_memory ? "posix" : "tcp";
-  const std::string other = wanted == "tcp" ? "posix" : "tcp";
+  const bool local = GetParam().over == route::shared_memory;
+  const std::string network = goes_over_verbs() ? "rc" : "tcp";
+  const std::string other = local ? network : "posix";
   endpoint unwanted(client_, address_, {.terms = connection_terms{.transports = {other}}});
   std::error_code ec;
   unwanted.wait_connected(ec);
   EXPECT_EQ(ec, errc::not_supported);
+  if (!local && goes_over_verbs()) return;
   endpoint without(client_, address_, {.terms = connection_terms{.require_rdma = true}});
   without.wait_connected(ec);
   EXPECT_EQ(ec, errc::no_rdma);

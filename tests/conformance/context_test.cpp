@@ -19,6 +19,7 @@
 
 #include "support/bytes/pattern.hpp"
 #include "support/transports/connection_conformance.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/context.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
@@ -132,7 +133,7 @@ TEST(ConformanceA, A2_CallsWithACodeAreClearToo) {
   EXPECT_EQ(silent.start_send(1, memory).error(), lacking);
   EXPECT_EQ(mute.start_receive(1, memory).error(), lacking);
   EXPECT_EQ(outcome([&](code ec) {
-              const listener strict(mute, socket_address("127.0.0.1:0"),
+              const listener strict(mute, any_port_of_network(),
                                     {.terms = connection_terms{.transports = {"tcp"}}}, ec);
             }),
             lacking);

@@ -20,6 +20,7 @@
 #include "support/bytes/pattern.hpp"
 #include "support/bytes/sparse_memory.hpp"
 #include "support/transports/connected_pair.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/remote_atomic.hpp"
@@ -326,7 +327,7 @@ class ConformanceDWaiting : public testing::TestWithParam<route> {
 TEST_P(ConformanceDWaiting, D10_OwnersWaitForWhatTheyAreTold) {
   constexpr std::size_t size = std::size_t{2} << 20U;
   std::optional<listener> door;
-  if (GetParam() == route::tcp_by_listener) door.emplace(owner_, socket_address("127.0.0.1:0"));
+  if (GetParam() == route::tcp_by_listener) door.emplace(owner_, any_port_of_network());
   const worker_address address = owner_.address();
   std::atomic<bool> over{false};
   std::jthread reading([&] {

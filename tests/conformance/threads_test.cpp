@@ -26,6 +26,7 @@
 #include "support/bytes/pattern.hpp"
 #include "support/handlers/fire.hpp"
 #include "support/transports/connected_pair.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/error.hpp"
 #include "ucx/progress_loop.hpp"
 #include "ucx/remote_atomic.hpp"
@@ -240,7 +241,7 @@ TEST_P(ConformanceEShared, E16_EightThreadsShareEverything) {
           if (round % 10 == 0) {
             endpoint another = pair_.connect();
             std::error_code ec;
-            const listener door(pair_.reader(), socket_address("127.0.0.1:0"), {}, ec);
+            const listener door(pair_.reader(), any_port_of_network(), {}, ec);
             remote_region region(another, owned_.descriptor());
             region.read_at(place, mine);
             another.fence();
@@ -507,7 +508,7 @@ TEST(ConformanceELoops, E5_E19_FuturesTellWhatWasReceived) {
 }
 
 TEST(ConformanceELoops, E21_OptionsAreNamedAndHaveDefaults) {
-  const context over({.transports = {"tcp"}, .devices = {"lo"}});
+  const context over(over_network());
   const worker owner(over, {.progress = progress_mode::sleeping_thread, .spin = 0us});
   const memory_region owned = memory_region::allocate(over, 4096, access::read);
   worker reader(over, {.operation_timeout = 5s});

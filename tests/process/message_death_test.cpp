@@ -19,6 +19,7 @@
 #include "support/bytes/pattern.hpp"
 #include "support/process/process_reading.hpp"
 #include "support/process/test_peer.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
@@ -41,8 +42,7 @@ constexpr auto silence = 2s;  // longer than a busy machine starves a healthy pr
 context_options context_for(const std::string& plane) {
   context_options options;
   if (plane == "tcp") {
-    options.transports = {"tcp"};
-    options.devices = {"lo"};
+    options = over_network();
   } else {
     options.transports = {"posix", "cma", "self"};
   }
@@ -54,7 +54,7 @@ context_options context_for(const std::string& plane) {
 class MessageDeath : public testing::TestWithParam<std::string> {
  protected:
   MessageDeath() {
-    if (GetParam() == "tcp") door_.emplace(worker_, socket_address("127.0.0.1:0"));
+    if (GetParam() == "tcp") door_.emplace(worker_, any_port_of_network());
     handle();
     meet(healthy_);
   }
@@ -101,7 +101,7 @@ class MessageDeath : public testing::TestWithParam<std::string> {
   }
   /// Returns a connection to a process, made from here.
   endpoint connect(test_peer& peer) {
-    if (door_) return endpoint(worker_, socket_address(ask(peer, "listen 127.0.0.1:0")));
+    if (door_) return endpoint(worker_, socket_address(ask(peer, "listen " + at_port())));
     endpoint made(worker_, parse_worker_address(ask(peer, "address")));
     EXPECT_TRUE(until([&] { return made.state() != connection_state::connecting; }));
     return made;

@@ -9,6 +9,7 @@
 
 #include "support/bytes/pattern.hpp"
 #include "support/process/test_peer.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/remote_region.hpp"
@@ -23,13 +24,6 @@ using clock = std::chrono::steady_clock;
 
 constexpr std::size_t owned_size = std::size_t{64} << 20U;
 
-context_options over_tcp() {
-  context_options options;
-  options.transports = {"tcp"};
-  options.devices = {"lo"};
-  return options;
-}
-
 worker_options patient_for(std::chrono::milliseconds silence) {
   worker_options options;
   options.heartbeat_interval = silence / 4;
@@ -43,7 +37,7 @@ class OwnerDeath : public testing::Test {
   void connect(const worker_options& options = {}) {
     const socket_address where = owner_.listen();
     descriptor_ = owner_.allocate(owned_size);
-    context_.emplace(over_tcp());
+    context_.emplace(over_network());
     worker_.emplace(*context_, options);
     connection_.emplace(*worker_, where);
     region_.emplace(*connection_, descriptor_);

@@ -20,6 +20,7 @@
 #include "support/bytes/pattern.hpp"
 #include "support/files/temporary_directory.hpp"
 #include "support/process/test_peer.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/file_descriptor.hpp"
@@ -37,7 +38,7 @@ constexpr std::chrono::nanoseconds patient = 30s;
 /// A server in another process, on one port whatever becomes of it.
 class Reconnect : public testing::Test {
  protected:
-  Reconnect() { start("127.0.0.1:0"); }
+  Reconnect() { start(at_port()); }
 
   /// Starts the server; the port may be free only when the system has let go of it.
   void start(const std::string& at) {
@@ -60,7 +61,7 @@ class Reconnect : public testing::Test {
     publish_by([this] { server_->ask("publish_store " + (directory_ / "").string()); });
   }
   void kill() { server_->process().kill(); }
-  void start_again() { start("127.0.0.1:" + std::to_string(url(url_).port())); }
+  void start_again() { start(at_port(url(url_).port())); }
   void restart() {
     kill();
     start_again();

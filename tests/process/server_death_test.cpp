@@ -11,6 +11,7 @@
 
 #include "support/bytes/pattern.hpp"
 #include "support/process/test_peer.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/stream.hpp"
@@ -200,7 +201,7 @@ TEST(SeveralWorkers, OutliveClientsThatAreKilled) {
   for (const char* what : {"ask", "read", "write"}) {
     SCOPED_TRACE(what);
     test_peer server("tcp");
-    const std::string url = server.ask("serve 127.0.0.1:0 3");
+    const std::string url = server.ask("serve " + at_port() + " 3");
     server.ask("publish churned " + std::to_string(served_size) + " 7");
     server.ask("publish kept 65536 9");
     kill_clients(server, url, what, 24);

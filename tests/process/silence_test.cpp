@@ -14,6 +14,7 @@
 #include "support/bytes/pattern.hpp"
 #include "support/files/temporary_directory.hpp"
 #include "support/process/test_peer.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
@@ -31,12 +32,6 @@ constexpr std::size_t silent_size = std::size_t{64} << 20U;
 
 class Silence : public testing::Test {
  protected:
-  static context_options over_tcp() {
-    context_options options;
-    options.transports = {"tcp"};
-    options.devices = {"lo"};
-    return options;
-  }
   static worker_options patient_for(std::chrono::milliseconds silence) {
     worker_options options;
     options.connect_timeout = 60s;
@@ -49,7 +44,7 @@ class Silence : public testing::Test {
   test_peer owner_{"tcp"};
   const socket_address where_ = owner_.listen();
   const remote_descriptor descriptor_ = owner_.allocate(silent_size);
-  context context_{over_tcp()};
+  context context_{over_network()};
   worker worker_{context_, patient_for(1s)};
 };
 

@@ -38,6 +38,7 @@
 #include "support/process/own_namespace.hpp"
 #include "support/process/process_memory.hpp"
 #include "support/transports/echo_service.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/access.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/client.hpp"
@@ -66,8 +67,9 @@ context_options context_options_of(const std::string& plane) {
   } else if (plane == "local") {  // as "shared", and messages go over it, too
     options.transports = {"posix", "cma", "self"};
   } else {
-    options.transports = {"tcp"};
-    options.devices = {"lo"};
+    const bool shares = options.share_memory;
+    options = over_network();
+    options.share_memory = shares;
   }
   return options;  // "tcp", "alone", "mapped" and "lent"
 }
@@ -101,7 +103,7 @@ class peer {
   static worker_options options_of(progress_mode mode) {
     worker_options options;
     options.progress = mode;
-    return options;
+    return patient(options);
   }
 
   std::string address(std::istringstream&) { return to_string(worker_.address()); }
@@ -117,7 +119,7 @@ class peer {
   std::string beside(std::istringstream&) {
     beside_context_.emplace(context_options_of("tcp"));
     beside_.emplace(*beside_context_, options_of(progress_mode::sleeping_thread));
-    listener_ = std::make_unique<listener>(*beside_, socket_address("127.0.0.1:0"));
+    listener_ = std::make_unique<listener>(*beside_, any_port_of_network());
     return to_string(listener_->address());
   }
 
@@ -427,7 +429,7 @@ class peer {
     } else if (what == "worker") {
       const worker made(context_, options_of(progress_mode::sleeping_thread));
     } else {
-      const listener made(worker_, socket_address("127.0.0.1:0"));
+      const listener made(worker_, any_port_of_network());
     }
     return {};
   }
@@ -438,7 +440,7 @@ class peer {
     server_options options;
     words >> options.bind >> options.workers;
     options.workers = std::max<std::size_t>(options.workers, 1);
-    server_.emplace(options);
+    server_.emplace(served_there(options));
     return server_->url();
   }
   /// publish NAME SIZE SEED

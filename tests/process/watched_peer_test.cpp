@@ -19,6 +19,7 @@
 
 #include "support/bytes/pattern.hpp"
 #include "support/process/test_peer.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
@@ -43,10 +44,7 @@ TEST(WatchedPeer, DeathEndsWhatIsOutstandingOverSharedMemory) {
   const worker_address local = parse_worker_address(owner.ask("address"));
   const remote_descriptor exposed = owner.allocate(1 << 20);
 
-  context_options tcp;
-  tcp.transports = {"tcp"};
-  tcp.devices = {"lo"};
-  const context network(tcp);
+  const context network(over_network());
   const worker watcher(
       network, {.progress = progress_mode::sleeping_thread, .heartbeat_timeout = silent_for});
   const endpoint watching(watcher, where);

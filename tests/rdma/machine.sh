@@ -1,6 +1,6 @@
 #!/busybox sh
 # The first process of a virtual machine of tests/run-rdma.sh: makes the RDMA device, mounts what is
-# shared, runs the machine's part of the smoke test. /job has NUMBER, MOUNTS, ENVIRONMENT and DIRECTORY.
+# shared, and runs the parts of the test, or obeys. /job has NUMBER, PARTS, MOUNTS, ENVIRONMENT and DIRECTORY.
 /busybox --install -s /applets
 PATH=/applets
 mount -t proc proc /proc
@@ -29,20 +29,20 @@ while read -r tag directory; do
 done </job/mounts
 for link in bin sbin lib lib64; do [ -e "/$link" ] || ln -s "usr/$link" "/$link"; done
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/applets
-rdma link add rxe0 type rxe netdev eth0 || { echo "no RDMA device can be made"; end 125; }
-mkdir -p /dev/infiniband
-for each in /sys/class/infiniband_verbs/uverbs* /sys/class/misc/rdma_cm; do
-  name=/dev/infiniband/${each##*/}
-  [ -e "$name" ] || ! read -r numbers <"$each/dev" || mknod "$name" c "${numbers%:*}" "${numbers#*:}"
-done
-tries=0
-until grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state || [ $tries = 100 ]; do
-  tries=$((tries + 1))
-  sleep 0.1
-done
+read -r directory </job/directory
+cd "$directory" || end 125
+. tests/rdma/device.sh
+make_device || { echo "no RDMA device can be made"; end 125; }
 ulimit -l unlimited
 export HOME=/root LC_ALL=C.UTF-8
 . /job/environment
-read -r directory </job/directory
-cd "$directory" && sh tests/rdma/smoke.sh "$number" "$(cat /job/build)"
-end $?
+build=$(cat /job/build)
+if [ "$number" = 2 ]; then
+  sh tests/rdma/obey.sh 2 "$build" forever
+  end 1
+fi
+failed=0
+while read -r part; do
+  sh "tests/rdma/$part.sh" 1 "$build" || failed=1
+done </job/parts
+end $failed

@@ -1,41 +1,7 @@
 #!/bin/sh
-# The smoke test over RDMA, in one of the two virtual machines of tests/run-rdma.sh:
-#   tests/rdma/smoke.sh NUMBER BUILD
-# Machine 2, 192.0.2.2, serves. Machine 1 serves itself, and then is a client of machine 2.
-number=$1
-bin=$2/bin
-here=192.0.2.$number
-there=192.0.2.2
-failed=0
-export UCX_HANDLE_ERRORS=none
-
-step() { # NAME COMMAND...
-  name=$1
-  shift
-  if timeout 60 "$@" >/tmp/out 2>&1; then
-    echo "passed: $name"
-  else
-    echo "FAILED ($?): $name"
-    sed 's/^/    /' /tmp/out
-    failed=1
-  fi
-}
-
-# Waits until a file has a line that matches.
-await() { # FILE EXPRESSION
-  tries=0
-  until grep -q "$2" "$1" 2>/dev/null; do
-    tries=$((tries + 1))
-    [ $tries -lt 300 ] || { echo "no $2 in $1:"; cat "$1"; return 1; }
-    sleep 0.1
-  done
-}
-
-serve() { # PORT ADDRESS [NAME=VALUE]
-  env ${3:-LC_ALL=C.UTF-8} "$bin/ucxio-rdma-peer" serve "$2:$1" >"/tmp/served.$1" 2>&1 &
-  echo $! >"/tmp/server.$1"
-  await "/tmp/served.$1" '^ucx://'
-}
+# A part of tests/run-rdma.sh: what is used over RDMA, and what is said of it, within machine 1 and between both.
+#   tests/rdma/smoke.sh 1 BUILD [FUNCTION ARGUMENT...]
+. tests/rdma/common.sh
 
 # Looks at what `ucxio info` says of the region in memory: which transport, and which transfer method.
 says_method() { # URL METHOD
@@ -48,11 +14,11 @@ says_method() { # URL METHOD
 
 # A reader that dies while it reads is no harm to the server.
 survives_reader() { # URL PID
-  for round in 1 2 3; do
+  for _ in 1 2 3; do
     rm -f /tmp/reader # what the one before has said
-    "$bin/ucxio-rdma-peer" read "$1" >/tmp/reader 2>&1 &
+    "$bin/ucxio-rdma-peer" read-on "$1" >/tmp/reader 2>&1 &
     reader=$!
-    await /tmp/reader '^reading' || { kill -9 $reader; return 1; }
+    await /tmp/reader '^begun' || { kill -9 $reader; return 1; }
     kill -9 $reader
     wait $reader 2>/dev/null
   done
@@ -103,24 +69,10 @@ port_is_down() {
   grep -q 'not used .*rxe0:1: its port is DOWN' /tmp/info && ! grep -q 'rc_verbs' /tmp/info
 }
 
-# `timeout` runs programs, no functions.
-case ${3:-} in
-  '') ;;
-  *) shift 2; "$@"; exit ;;
-esac
-call() { # NAME FUNCTION ARGUMENT...
-  name=$1
-  shift
-  step "$name" sh "$0" "$number" "${bin%/bin}" "$@"
-}
-
-if [ "$number" = 2 ]; then
-  serve 7472 "$here" || exit
-  echo "machine 2 serves"
-  sleep 600
-  exit 1
+if [ $# -gt 0 ]; then
+  "$@"
+  exit
 fi
-
 dd if=/dev/urandom of=/tmp/file bs=1k count=3000 2>/dev/null
 url=ucx://$here:7471
 serve 7471 "$here" || exit
@@ -144,21 +96,21 @@ call "the log says what the context is limited to" log_says 'limited to eth0 rxe
 rdmacm='UCX_TLS=rc,self UCX_SOCKADDR_TLS_PRIORITY=rdmacm'
 serve 7476 "$here" "$rdmacm" || failed=1
 step "rc and rdmacm alone" env $rdmacm "$bin/ucxio-rdma-peer" check ucx://$here:7476
-# Datagrams: UCX drops those of IPv4 by its check of the destination (ud_ep.c).
-datagrams='UCX_TLS=ud,self UCX_SOCKADDR_TLS_PRIORITY=rdmacm,tcp UCX_UD_VERBS_ETH_DGID_CHECK=n'
+datagrams='UCX_TLS=ud,self UCX_SOCKADDR_TLS_PRIORITY=rdmacm,tcp'
 serve 7477 "$here" "$datagrams" || failed=1
 step "ud alone: by message" env $datagrams "$bin/ucxio-rdma-peer" datagrams ucx://$here:7477
 # What the environment names makes the limit narrower; blanks are none of a name.
-call "UCX_NET_DEVICES: the log" env "UCX_NET_DEVICES=eth0, rxe0" sh "$0" "$number" "${bin%/bin}" log_says 'eth0 rxe0:1' $url
+call "UCX_NET_DEVICES: the log" env "UCX_NET_DEVICES=eth0, rxe0" sh "$0" 1 "$build" log_says 'eth0 rxe0:1' $url
 call "little memory to lock: info says so" tells_of_little_memory
 call "little memory to lock: ucxio serve goes without RDMA" serves_with_little_memory 7478 /tmp/file
 call "little memory to lock: a device by its name is refused" refuses_hardware_with_little_memory
+for each in 7471 7474 7475 7476 7477; do kill "$(cat /tmp/server.$each)"; done
 url=ucx://$there:7472
-tries=0
-until "$bin/ucxio" ls $url >/dev/null 2>&1 || [ $tries = 30 ]; do tries=$((tries + 1)); sleep 1; done
+call "two machines: the other one serves" other_has serve 7472 "$there"
 call "two machines: info says rc_verbs and rma" says_method $url rma
 step "two machines: read, write, flush, streams" "$bin/ucxio-rdma-peer" check $url
 call "two machines: killed readers" survives_reader $url
 ip link set eth0 down
 call "a port that is down: info says so" port_is_down
+link_up
 exit $failed

@@ -16,6 +16,7 @@
 #include "support/basics/soon.hpp"
 #include "support/transports/connected_pair.hpp"
 #include "support/transports/foreign_ucx.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/version.hpp"
 
@@ -147,6 +148,7 @@ class LongerSegments : public testing::TestWithParam<route> {};
 
 /// UCX itself would write what is too long behind its buffer, or end the process.
 TEST_P(LongerSegments, OfAPeerAreCutToOurs) {
+  if (goes_over_verbs()) GTEST_SKIP() << "these are TCP's segments";
   const context ours(context_options_for(GetParam()));
   worker owner(ours);
   const listener knocked(owner, socket_address("127.0.0.1:0"));

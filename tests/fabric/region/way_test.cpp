@@ -22,6 +22,7 @@
 #include "support/process/process_reading.hpp"
 #include "support/streams/stream_script.hpp"
 #include "support/transports/connected_pair.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/access.hpp"
 #include "ucx/error.hpp"
 #include "ucx/stream.hpp"
@@ -43,6 +44,8 @@ std::set<transfer_method> real_ways(route over, const context& from) {
   if (over == route::borrowed && has_cma(from) && system_reads_processes())
     real.insert(transfer_method::cma);
   if (over == route::mapped) real.insert(transfer_method::mapped);
+  if (goes_over_verbs() && (over == route::tcp_by_address || over == route::tcp_by_listener))
+    real.insert(transfer_method::rma);
   return real;
 }
 

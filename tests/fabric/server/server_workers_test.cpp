@@ -20,6 +20,7 @@
 #include "support/bytes/pattern.hpp"
 #include "support/files/temporary_directory.hpp"
 #include "support/streams/stream_script.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
@@ -52,7 +53,7 @@ class ServerWorkers : public testing::Test {
 
   std::vector<std::byte> memory_ = pattern(3'000'000);
   const temporary_directory directory_;
-  server server_{options()};
+  server server_{served_there(options())};
 };
 
 TEST_F(ServerWorkers, GetTheClientsInTurn) {

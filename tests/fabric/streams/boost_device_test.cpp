@@ -31,6 +31,7 @@
 #include "support/files/temporary_directory.hpp"
 #include "support/streams/stream_script.hpp"
 #include "support/transports/connected_pair.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/boost_device.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
@@ -68,7 +69,7 @@ static_assert(!io::is_std_file_device<ucx::ostream>::value);
 TEST(BoostCopy, ClosesOurStreamsSoThatANewFileIsThere) {
   const temporary_directory directory;
   directory.make("data", "text");
-  ucx::server server;
+  ucx::server server{served_there()};
   const publication store = server.publish_store(directory / "", {.writable = true});
   ucx::ifstream in(server.url() + "/data");
   ucx::ofstream out(server.url() + "/made");
@@ -150,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(Routes, BoostDeviceOver,
 
 TEST(UrlBoostDevice, ReadsAndWrites) {
   std::string text = "one\ntwo\nthree\n";
-  ucx::server server;
+  ucx::server server{served_there()};
   const publication published = server.publish("text", bytes_of(text), access::read_write);
   io::stream<remote_source> in(server.url("text"));
   std::string line;
@@ -180,7 +181,7 @@ TEST(UrlBoostDevice, CopiesFromOneServerToAnother) {
 }
 
 TEST(UrlBoostDevice, SaysWhatItCouldNotOpen) {
-  ucx::server server;
+  ucx::server server{served_there()};
   try {
     io::stream<remote_source> in(server.url("nothing"));
     FAIL() << "it was opened";

@@ -1,5 +1,6 @@
 // ucx::fstream over URLs of a server in this process, by real connections.
 #include "ucx/fstream.hpp"
+#include "support/transports/network.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,7 +48,7 @@ struct served_text {
   std::string url() const { return server.url("text"); }
 
   std::string bytes;  ///< As the owner sees them.
-  ucx::server server;
+  ucx::server server{served_there()};
   publication published;
 };
 
@@ -83,7 +84,7 @@ TEST(UrlFstream, WritesInPlace) {
 TEST(UrlFstream, ReadsAFileThatIsPublished) {
   const temporary_directory directory;
   const std::string text = sample_text(3'000'000, 7);
-  ucx::server server;
+  ucx::server server{served_there()};
   const publication published = server.publish_file("a file", directory.make("file", text));
   ucx::ifstream in(server.url("a file"), ios::binary);
   std::ostringstream got;
@@ -95,7 +96,7 @@ TEST(UrlFstream, ReadsAFileThatIsPublished) {
 
 TEST(UrlFstream, OpensWhatAnyNameSays) {
   std::string bytes = "text";
-  ucx::server server;
+  ucx::server server{served_there()};
   for (const std::string name : {"a b", "100%", "a/b/c", "\xc3\xa4\xe2\x82\xac", "?#"}) {
     const publication published =
         server.publish(name, std::as_writable_bytes(std::span(bytes)), access::read);

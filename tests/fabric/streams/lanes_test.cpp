@@ -17,6 +17,7 @@
 #include "support/basics/soon.hpp"
 #include "support/files/temporary_directory.hpp"
 #include "support/streams/stream_script.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
@@ -47,7 +48,7 @@ struct text_by_messages {
   std::string url() const { return server.url("text"); }
 
   std::string bytes;
-  ucx::server server;
+  ucx::server server{served_there()};
   publication published;
 };
 

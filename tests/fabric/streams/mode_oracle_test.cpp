@@ -20,6 +20,7 @@
 #include "support/basics/effort.hpp"
 #include "support/files/temporary_directory.hpp"
 #include "support/streams/stream_script.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/client.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/server.hpp"
@@ -51,7 +52,7 @@ class served_directory {
   const temporary_directory directory;
 
  private:
-  server server_;
+  server server_{served_there()};
   const publication store_ = server_.publish_store(directory / "", {.writable = true});
   const client kept_{server_.url()};  // or each stream would connect anew
 };

@@ -13,6 +13,7 @@
 #include "support/basics/effort.hpp"
 #include "support/files/temporary_directory.hpp"
 #include "support/streams/stream_script.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/server.hpp"
 
@@ -98,7 +99,7 @@ class FileOracle : public testing::TestWithParam<std::tuple<kind, std::size_t>> 
   }
 
   const temporary_directory directory_;
-  server server_;
+  server server_{served_there()};
 };
 
 TEST_P(FileOracle, Agrees) {

@@ -12,6 +12,7 @@
 
 #include "support/bytes/hex.hpp"
 #include "support/process/child_process.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/remote_descriptor.hpp"
 #include "ucx/socket_address.hpp"
 
@@ -54,7 +55,7 @@ class test_peer {
   /// Waits for the answer to what was said before, and returns the whole.
   std::string hear() { return answer().value_or("no answer"); }
 
-  socket_address listen() { return socket_address(ask("listen 127.0.0.1:0")); }
+  socket_address listen() { return socket_address(ask("listen " + at_port())); }
   remote_descriptor allocate(std::uint64_t size, std::uint64_t seed = 1) {
     return remote_descriptor::decode(
         from_hex(ask("allocate " + std::to_string(size) + " read_write " + std::to_string(seed))));

@@ -40,7 +40,7 @@ import time
 BEGIN = re.compile(rb"^\[ RUN      \] (\S+)")
 END = re.compile(rb"^(.*)\[  (     OK|FAILED |SKIPPED) \] ([^\s,]+)(?:, where .*)? \((\d+) ms\)$")
 CLOSING = re.compile(rb"^\[==========\] \d+ tests? from .* ran\.")
-TRANSPORT = re.compile(r"tcp_by_address|tcp_by_listener|tcp_to_itself|shared_memory|loopback|mapped|borrowed")
+TRANSPORT = re.compile(r"(?:tcp|verbs)_(?:by_address|by_listener|to_itself)|shared_memory|loopback|mapped|borrowed")
 STATUS = {b"     OK": "passed", b"FAILED ": "failed", b"SKIPPED": "skipped"}
 LIBC = ctypes.CDLL(None)
 ONLY = os.environ.get("UCXIO_CASES")

@@ -15,6 +15,7 @@
 
 #include "support/bytes/pattern.hpp"
 #include "support/files/temporary_directory.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/pipe_broker.hpp"
 #include "ucx/pipe_stream.hpp"
 #include "ucx/server.hpp"
@@ -89,6 +90,7 @@ class pipe_place : public testing::Test {
   }
 
   static server_options at(pipe_route route, server_options options) {
+    options = served_there(std::move(options));
     if (route == pipe_route::without_ip) options.bind.clear();
     return options;
   }

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <optional>
@@ -12,6 +13,7 @@
 
 #include "support/process/child_process.hpp"
 #include "support/process/command.hpp"
+#include "support/transports/network.hpp"
 
 namespace ucx::test {
 
@@ -59,6 +61,8 @@ class tool_server {
  private:
   static std::vector<std::string> line(const std::vector<std::string>& files) {
     std::vector<std::string> arguments{"serve", "--quiet"};
+    if (goes_over_verbs() && std::ranges::find(files, "--bind") == files.end())
+      arguments.insert(arguments.end(), {"--bind", at_port(), "--insecure"});
     arguments.insert(arguments.end(), files.begin(), files.end());
     return arguments;
   }

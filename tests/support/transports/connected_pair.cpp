@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "support/transports/foreign_ucx.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/access.hpp"
 #include "ucx/error.hpp"
 
@@ -15,7 +16,7 @@ namespace {
 
 worker_options with_mode(worker_options options, progress_mode mode) {
   options.progress = mode;
-  return options;
+  return patient(std::move(options));
 }
 
 context make_context(const pair_options& options) {
@@ -37,13 +38,13 @@ bool is_unreal(std::error_code ec) {
 std::string to_string(route over) {
   switch (over) {
     case route::tcp_by_address:
-      return "tcp_by_address";
+      return network_name() + "_by_address";
     case route::tcp_by_listener:
-      return "tcp_by_listener";
+      return network_name() + "_by_listener";
     case route::shared_memory:
       return "shared_memory";
     case route::tcp_to_itself:
-      return "tcp_to_itself";
+      return network_name() + "_to_itself";
     case route::loopback:
       return "loopback";
     case route::mapped:
@@ -80,11 +81,14 @@ context_options context_options_for(route over) {
       options.devices = {"lo"};
       break;
     case route::mapped:
+      options.transports = {"tcp"};
+      options.devices = {"lo"};
+      break;
     case route::tcp_by_address:
     case route::tcp_by_listener:
     case route::tcp_to_itself:
-      options.transports = {"tcp"};
-      options.devices = {"lo"};
+      options = over_network();
+      options.share_memory = false;
       break;
     case route::shared_memory:
       options.transports = {"posix", "cma", "self"};
@@ -163,7 +167,7 @@ connected_pair::connected_pair(const pair_options& chosen) : options(chosen) {
   // Asked for before somebody else drives the worker.
   const worker_address address = owner->address();
   if (options.over == route::tcp_by_listener) {
-    door.emplace(*owner, socket_address("127.0.0.1:0"));
+    door.emplace(*owner, any_port_of_network());
   }
   if (!to_itself()) {
     if (options.owner == progress_mode::external) owner_loop.emplace(*owner);
@@ -226,7 +230,7 @@ remote_region connected_pair::open(const memory_region& region) {
 
 bool connected_pair::drive_until(const std::function<bool()>& done,
                                  std::chrono::nanoseconds limit) {
-  const auto until = std::chrono::steady_clock::now() + limit;
+  const auto until = std::chrono::steady_clock::now() + patience(limit);
   const bool drives = options.reader == progress_mode::caller;
   while (!done()) {
     if (std::chrono::steady_clock::now() >= until) return false;

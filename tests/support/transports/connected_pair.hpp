@@ -22,7 +22,8 @@
 
 namespace ucx::test {
 
-/// How the reader reaches the owner.
+/// How the reader reaches the owner. Instead of TCP it is verbs where the environment says so:
+/// support/transports/network.hpp.
 enum class route {
   tcp_by_address,   ///< By the owner's worker address.
   tcp_by_listener,  ///< By a socket address.

@@ -13,11 +13,12 @@
 #include <vector>
 
 #include "support/transports/connected_pair.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/listener.hpp"
 
 namespace ucx::test {
 
-inline const socket_address any_port("127.0.0.1:0");
+inline const socket_address any_port = any_port_of_network();
 
 inline std::vector<std::byte> bytes(std::string_view text) {
   const auto raw = std::as_bytes(std::span(text));
@@ -32,7 +33,7 @@ class ConformanceB : public testing::TestWithParam<progress_mode> {
   /// Drives the client until `done()` holds; returns whether it did in time.
   bool until(const std::function<bool()>& done,
              std::chrono::nanoseconds limit = std::chrono::seconds(40)) {
-    const auto end = std::chrono::steady_clock::now() + limit;
+    const auto end = std::chrono::steady_clock::now() + patience(limit);
     while (!done()) {
       if (std::chrono::steady_clock::now() >= end) return false;
       if (!client_.progress()) std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -52,15 +53,13 @@ class ConformanceB : public testing::TestWithParam<progress_mode> {
 
   context server_context_{loopback_tcp()};
   context client_context_{loopback_tcp()};
-  worker server_{server_context_,
-                 {.progress = progress_mode::sleeping_thread,
-                  .name = "server",
-                  .terms = {.info = bytes("of the server")}}};
-  worker client_{client_context_,
-                 {.progress = GetParam(),
-                  .close_timeout = std::chrono::seconds(3),
-                  .name = "client",
-                  .terms = {.info = bytes("of the client")}}};
+  worker server_{server_context_, patient({.progress = progress_mode::sleeping_thread,
+                                           .name = "server",
+                                           .terms = {.info = bytes("of the server")}})};
+  worker client_{client_context_, patient({.progress = GetParam(),
+                                           .close_timeout = std::chrono::seconds(3),
+                                           .name = "client",
+                                           .terms = {.info = bytes("of the client")}})};
 };
 
 }  // namespace ucx::test

@@ -14,6 +14,7 @@
 #include "support/transports/connected_pair.hpp"
 #include "support/transports/event_loop.hpp"
 #include "support/transports/foreign_ucx.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/listener.hpp"
@@ -97,7 +98,7 @@ class message_pair {
     } else {
       if (options.receiver == progress_mode::external) loop.emplace(*receiver_);
       if (options.over == route::tcp_by_listener) {
-        door.emplace(*receiver_, socket_address("127.0.0.1:0"));
+        door.emplace(*receiver_, any_port_of_network());
       }
       sender_context.emplace(make_context(wanted));
       sender_worker.emplace(make_worker(*sender_context, options.sender));
@@ -134,7 +135,7 @@ class message_pair {
   /// Drives whom nobody else drives until `done()`; returns whether that was in time.
   bool until(const std::function<bool()>& done,
              std::chrono::nanoseconds limit = std::chrono::seconds(40)) {
-    const auto end = std::chrono::steady_clock::now() + limit;
+    const auto end = std::chrono::steady_clock::now() + patience(limit);
     while (!done()) {
       if (std::chrono::steady_clock::now() >= end) return false;
       bool active = !sender_loop && sender_side().progress();
@@ -178,7 +179,7 @@ class message_pair {
     return options.adopted ? adopt_worker(parent, with(mode)) : worker(parent, with(mode));
   }
   worker_options with(progress_mode mode) const {
-    worker_options made = options.defaults;
+    worker_options made = patient(options.defaults);
     made.progress = mode;
     made.thread_mode = mode == progress_mode::external ? thread_mode::multi : options.threads;
     return made;

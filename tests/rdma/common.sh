@@ -1,0 +1,69 @@
+# What the parts of tests/run-rdma.sh share; each includes it as `. tests/rdma/common.sh`, with its own arguments:
+#   PART NUMBER BUILD [FUNCTION ARGUMENT...]
+# NUMBER is the machine's: 1 runs the parts, 2 does what 1 has it do.
+# shellcheck shell=sh disable=SC2034 # others use the variables
+number=$1
+build=$2
+bin=$2/bin
+shift 2
+here=192.0.2.$number
+there=192.0.2.$((3 - number))
+control=7000 # the port at which machine 2 takes commands
+failed=0
+bound=${bound:-120} # seconds for a step, on a busy machine
+export UCX_HANDLE_ERRORS=none
+# UCX has a lane of datagrams (`ud`) in each connection over verbs, to see every 20 s whether the peer is there. `ud` drops
+# what comes by an IPv4 address of soft-RoCE, unless it is told not to look (ud_ep.c): after 50 s each connection would be
+# lost, "Endpoint timeout".
+export UCX_UD_VERBS_ETH_DGID_CHECK=n UCX_WARN_UNUSED_ENV_VARS=n
+. tests/rdma/device.sh
+
+step() { # NAME COMMAND...
+  name=$1
+  shift
+  began=$(date +%s)
+  if timeout "$bound" "$@" >/tmp/out 2>&1; then
+    echo "passed: $name ($(($(date +%s) - began)) s)"
+    sed -n 's/^measured: /    /p' /tmp/out
+  else
+    echo "FAILED ($?): $name"
+    sed 's/^/    /' /tmp/out
+    failed=1
+  fi
+}
+
+# A step that is a function of the part. `timeout` runs programs only: the part is called again.
+call() { # NAME FUNCTION ARGUMENT...
+  name=$1
+  shift
+  step "$name" sh "$0" "$number" "$build" "$@"
+}
+
+# Waits until a file has a line that matches.
+await() { # FILE EXPRESSION
+  tries=0
+  until grep -q "$2" "$1" 2>/dev/null; do
+    tries=$((tries + 1))
+    [ $tries -lt 600 ] || { echo "no $2 in $1:"; cat "$1"; return 1; }
+    sleep 0.1
+  done
+}
+
+serve() { # PORT ADDRESS [NAME=VALUE]
+  rm -f "/tmp/served.$1"
+  env ${3:-LC_ALL=C.UTF-8} "$bin/ucxio-rdma-peer" serve "$2:$1" >"/tmp/served.$1" 2>&1 &
+  echo $! >"/tmp/server.$1"
+  await "/tmp/served.$1" '^ucx://'
+}
+
+# Has the other machine run this line of the shell, and shows what it prints; ends with its status.
+on_other() { # LINE
+  printf '{ %s\n} 2>&1; echo "ended $?"\n' "$1" | nc -w 20 "$there" $control >/tmp/on_other || true
+  sed '$d' /tmp/on_other
+  [ "$(tail -n 1 /tmp/on_other)" = "ended 0" ]
+}
+
+# The library's common functions, in a process of the other machine's: serve and the like.
+other_has() { # FUNCTION ARGUMENT...
+  on_other "sh tests/rdma/obey.sh 2 '$build' $*"
+}

@@ -1,0 +1,128 @@
+#!/bin/sh
+# A part of tests/run-rdma.sh: what goes between the two machines, and what becomes of it when a process, the link or the
+# device goes away.
+#   tests/rdma/hosts.sh 1 BUILD [FUNCTION ARGUMENT...]
+# UCXIO_RDMA_KIND=whole has each kind of client meet each event. A device can be taken away from a machine of its own alone:
+# the system waits until no program has it open.
+. tests/rdma/common.sh
+url=ucx://$there:7481
+peer=$bin/ucxio-rdma-peer
+
+# Both ends of a pipe, which meet at the other machine: one here, one there.
+both_ends() { # VERB VERB
+  on_other "'$peer' $2 $url >/tmp/end 2>&1 & echo \$! >/tmp/end.pid"
+  "$peer" "$1" "$url" || return
+  on_other "tries=0; while kill -0 \$(cat /tmp/end.pid) 2>/dev/null && [ \$tries -lt 300 ]; do
+    tries=\$((tries + 1)); sleep 0.1; done; cat /tmp/end; ! [ -s /tmp/end ]"
+}
+
+# What happens to a client, to its owner, to the link or to the device.
+happen() { # EVENT
+  case $1 in
+    owner-killed) on_other "kill -9 \$(cat /tmp/server.7481)" ;;
+    owner-stopped) on_other "kill -STOP \$(cat /tmp/server.7481)" ;;
+    withdrawn) on_other "kill -USR1 \$(cat /tmp/server.7481); sleep 6; cat /tmp/served.7481" ;;
+    link-down) ip link set eth0 down ;;
+    link-blinks) ip link set eth0 down; sleep 2; link_up ;;
+    owners-device-gone) on_other "rdma link delete rxe0" ;;
+    client-killed) kill -9 "$client" ;;
+    client-stopped) kill -STOP "$client"; sleep 8 ;;
+    client-pauses) kill -STOP "$client"; sleep 2; kill -CONT "$client" ;;
+  esac
+}
+
+# Makes good what happened; the next client finds all as it was before.
+mend() { # EVENT
+  case $1 in
+    link-*) link_up ;;
+    owners-device-gone) on_other ". tests/rdma/device.sh; make_device" ;;
+  esac
+  kill -9 "$client" 2>/dev/null
+  wait "$client" 2>/dev/null
+  case $1 in
+    owner*) on_other "kill -9 \$(cat /tmp/server.7481); sleep 1" >/dev/null; start_owner ;;
+    withdrawn) on_other "kill \$(cat /tmp/server.7481); sleep 3" >/dev/null; start_owner ;;
+  esac
+}
+
+start_owner() { other_has serve 7481 "$there"; }
+
+# A client meets an event: within 30 s it ends with an error, or goes on for 20 s. The next one is served.
+meets() { # VERB EVENT EXPRESSION
+  most=30
+  rm -f /tmp/client
+  UCXIO_RDMA_SECONDS=20 "$peer" "$1" "$url" >/tmp/client 2>&1 &
+  client=$!
+  await /tmp/client '^begun' || return
+  began=$(date +%s)
+  happen "$2"
+  case $2 in
+    client-killed | client-stopped) ;;
+    *)
+      tries=0
+      until grep -qE '^(ended|went on|ucxio-rdma-peer)' /tmp/client || [ $tries = $((most * 10)) ]; do
+        tries=$((tries + 1))
+        sleep 0.1
+      done
+      ;;
+  esac
+  echo "measured: $(tail -n 1 /tmp/client), $(($(date +%s) - began)) s"
+  result=0
+  tail -n 1 /tmp/client | grep -qE "$3" || result=1
+  [ $result = 0 ] || cat /tmp/client
+  mend "$2" || { echo "the owner does not start again"; return 1; }
+  "$peer" atomics "$url" || { echo "the next client is not served"; return 1; }
+  return $result
+}
+
+# Clients that are killed at any moment from their start on do the owner no harm.
+killed_early() { # VERB
+  for moment in 0.2 0.5 0.8 1.1 1.5 2 3; do
+    "$peer" "$1" "$url" >/tmp/client 2>&1 &
+    client=$!
+    sleep $moment
+    kill -9 $client
+    wait $client 2>/dev/null
+  done
+  "$peer" atomics "$url"
+}
+
+if [ $# -gt 0 ]; then
+  "$@"
+  exit
+fi
+call "two machines: an owner" start_owner
+for each in batches fences atomics notifications contexts messages; do
+  step "two machines: $each" "$peer" $each "$url"
+done
+call "two machines: a pipe that is read here" both_ends read-pipe write-pipe
+call "two machines: a pipe that is written here" both_ends write-pipe read-pipe
+step "a write of raw UCX's with a key for reading" "$peer" key-rights "$here:7482"
+if [ "${UCXIO_RDMA_KIND:-quick}" = quick ]; then
+  call "a reader whose owner is killed" meets read-on owner-killed '^ended'
+  call "an owner whose writer is killed" meets write-on client-killed begun
+  call "a reader whose memory is withdrawn" meets read-on withdrawn '^ended'
+  call "messages whose link goes down" meets send-on link-down '^ended'
+  exit $failed
+fi
+# Hardware serves readers and writers while the owner is stopped; all else needs the owner.
+for verb in read-on write-on add-on send-on; do
+  stopped='^ended'
+  case $verb in
+    read-on | write-on)
+      stopped='^went on'
+      call "$verb, withdrawn" meets $verb withdrawn '^ended'
+      ;;
+  esac
+  call "$verb, owner-stopped" meets $verb owner-stopped "$stopped"
+  for event in owner-killed link-down owners-device-gone; do
+    call "$verb, $event" meets $verb $event '^ended'
+  done
+  call "$verb, link-blinks" meets $verb link-blinks '^ended|^went on'
+  call "$verb, client-pauses" meets $verb client-pauses '^went on'
+  for event in client-killed client-stopped; do
+    call "$verb, $event" meets $verb $event begun
+  done
+  call "$verb, killed early" killed_early $verb
+done
+exit $failed

@@ -1,0 +1,45 @@
+// The network that tests go over: TCP over loopback, or, where the environment says so, an RDMA
+// device of this machine.
+//   UCXIO_ROUTE=verbs           the routes by address and by listener go over verbs
+//   UCXIO_RDMA_DEVICE=rxe0:1    the device, which has an IPv4 address
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "ucx/context.hpp"
+#include "ucx/server.hpp"
+#include "ucx/socket_address.hpp"
+#include "ucx/worker_options.hpp"
+
+namespace ucx::test {
+
+bool goes_over_verbs();
+
+/// Returns the beginning of the routes' names: "tcp" or "verbs".
+std::string network_name();
+
+/// Returns the options of a context that reaches nothing but this machine, over the network.
+context_options over_network();
+
+/// Returns the address of this machine in the network.
+std::string network_host();
+
+/// Returns an address of it at which to listen.
+socket_address any_port_of_network();
+
+/// Returns "HOST:PORT".
+std::string at_port(std::uint16_t port = 0);
+
+/// Returns the options of a server there, with any port unless `options` name one.
+server_options served_there(server_options options = {});
+
+/// Returns how long a test waits for what takes at most so long over loopback: an RDMA device may
+/// be emulated by an emulated processor.
+std::chrono::nanoseconds patience(std::chrono::nanoseconds usual);
+
+/// Returns the options with longer deadlines over verbs, instead of those that are the defaults.
+worker_options patient(worker_options options);
+
+}  // namespace ucx::test
