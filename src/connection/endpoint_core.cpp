@@ -229,7 +229,7 @@ void endpoint_core::tell_of_copies(ucs_status_t status) {
   if (std::exchange(told_of_copies_, true)) return;
   try {
     log(log_level::warning,
-        "answers go in small pieces, because UCX can not register their bytes: ",
+        "what is sent goes in small pieces, because UCX can not register its bytes: ",
         detail::words(status) + "; " + words_of_lock_limit());
   } catch (const std::bad_alloc&) {  // a line of the log is not worth the connection
   }

@@ -68,6 +68,11 @@ class outgoing_messages {
   /// Everything that a queued send had to say was said; those behind it are next.
   void all_said(send_operation& send) noexcept;
   std::uint64_t next_number() noexcept { return next_number_++; }
+  /// UCX did not take what had the last number, and so many units of room.
+  void not_said(std::size_t units) noexcept {
+    --next_number_;
+    room_ += units;
+  }
   /// Takes so many units of the peer's room; returns whether there were as many.
   bool take_room(std::size_t units) noexcept;
   bool has_room(std::size_t units) const noexcept;

@@ -121,8 +121,18 @@ bool send_operation::go_whole() {
     link.outgoing().all_said(*this);
     step_ = step::over;
   }
-  post_parcel(payload);
-  return true;
+  const ucs_status_t posted = post_parcel(payload);
+  return posted == UCS_OK || announce_instead(units, posted);
+}
+
+/// UCX could not register the payload, and sent nothing: it goes in pieces that UCX copies.
+bool send_operation::announce_instead(std::size_t units, ucs_status_t why) {
+  message_link& link = endpoint()->messages();
+  link.outgoing().not_said(units);
+  link.incoming().return_credit(said_.credit);
+  step_ = step::unsaid;
+  shrink(why);
+  return go_announced();
 }
 
 /// Returns where the header goes, of which `size` bytes are wanted.
@@ -137,6 +147,7 @@ bool send_operation::go_announced() {
   message_link& link = endpoint()->messages();
   if (!link.outgoing().take_room(units_of(said_.header_length))) return false;
   said_.code = parcel_code::announce;
+  said_.acknowledge = false;
   said_.lends = bytes_.contiguous() && bytes_.size() > 0 && !bytes_.on_device() && link.lends() &&
                 header_size_ + cma_offer::size <= worker().ucx().largest_header();
   link.outgoing().await_answer(*this);
@@ -155,7 +166,8 @@ bool send_operation::go_streaming() {
   return all_posted() || stopped();
 }
 
-void send_operation::post_parcel(std::span<const std::byte> payload) {
+/// Returns an error where nothing was sent and the payload may go in smaller pieces.
+ucs_status_t send_operation::post_parcel(std::span<const std::byte> payload) {
   if (step_ == step::unsaid) step_ = step::said;
   said_.session = endpoint()->session().number();
   said_.number = endpoint()->messages().outgoing().next_number();
@@ -177,9 +189,17 @@ void send_operation::post_parcel(std::span<const std::byte> payload) {
   if (UCS_PTR_IS_PTR(sent)) {
     retain();  // the header, and maybe the bytes, have to live until UCX has sent them
     worker().messages().lent(*this);
-    return end_if_over();
+    end_if_over();
+    return UCS_OK;
   }
-  header_returned(UCS_PTR_RAW_STATUS(sent));
+  const ucs_status_t status = UCS_PTR_RAW_STATUS(sent);
+  if (may_shrink(payload.size(), status)) {
+    lent_ = lent::nothing;
+    endpoint()->transfer_ended();
+    return status;
+  }
+  header_returned(status);
+  return UCS_OK;
 }
 
 /// Offers to the receiver that it reads the message here.
@@ -264,6 +284,7 @@ std::size_t send_operation::next_size() const noexcept {
   std::size_t largest = sizes.answer;
   if (copies) largest = std::min(largest, goes_in_elements() ? sizes.copied : largest_copy);
   if (streams()) largest = std::min(largest, endpoint()->messages().outgoing().longest_chunk());
+  largest = shrunk(largest);
   const std::size_t run = bytes_.from(posted()).size();
   const std::size_t rest = bytes_.size() - posted();
   if (run == rest || run >= std::min(shortest_run, largest)) return std::min(run, largest);
@@ -324,7 +345,7 @@ std::size_t send_operation::say_piece(sent_piece& piece) noexcept {
   said.code = parcel_code::piece;
   said.kind = said_.kind;
   said.session = endpoint()->session().number();
-  said.credit = endpoint()->messages().incoming().take_credit();
+  said.credit = credit_ = endpoint()->messages().incoming().take_credit();
   said.number = receive_;
   said.length = posted();
   said.encode(std::span(piece.header).first<parcel::size>());
@@ -337,10 +358,17 @@ std::size_t send_operation::say_chunk(sent_piece& piece) noexcept {
   brief_parcel said;
   said.kind = message_kind::stream;
   said.session = endpoint()->session().number();
-  said.credit = static_cast<std::uint8_t>(link.incoming().take_credit(brief_parcel::most_credit));
+  credit_ = link.incoming().take_credit(brief_parcel::most_credit);
+  said.credit = static_cast<std::uint8_t>(credit_);
   said.number = static_cast<std::uint32_t>(link.outgoing().next_number());
   if (step_ == step::unsaid) step_ = step::said;
   return said.encode(std::span(piece.header).first<brief_parcel::longest>());
+}
+
+void send_operation::taken_back(std::size_t size) noexcept {
+  message_link& link = endpoint()->messages();
+  link.incoming().return_credit(credit_);
+  if (streams()) link.outgoing().not_said(units_of(size));
 }
 
 void send_operation::pieces_moved() {

@@ -89,9 +89,11 @@ class send_operation final : public operation,
   void lend();
   bool go_streaming();
   std::span<std::byte> header_room(std::size_t size);
-  void post_parcel(std::span<const std::byte> payload);
+  ucs_status_t post_parcel(std::span<const std::byte> payload);
+  bool announce_instead(std::size_t units, ucs_status_t why);
   void header_returned(ucs_status_t status);
   wrapped_piece wrap(sent_piece& piece, bool copies) override;
+  void taken_back(std::size_t size) noexcept override;
   std::size_t say_piece(sent_piece& piece) noexcept;
   std::size_t say_chunk(sent_piece& piece) noexcept;
   bool may_post() noexcept override;
@@ -118,6 +120,7 @@ class send_operation final : public operation,
   std::size_t header_size_ = 0;
   cma_record loan_;
   std::uint64_t receive_ = 0;  // the peer's
+  std::uint16_t credit_ = 0;   // that the last piece carries
   bool waits_ = true;
   bool wants_answer_ = false;
   bool lasting_ = false;  // the bytes are there as long as this is

@@ -237,7 +237,7 @@ TEST(UnregisteredRegion, IsAnsweredInPiecesThatUcxCopies) {
     EXPECT_GE(pair.owner_process.count(call::am_send) - before, 99U) << "pieces of 1 KiB";
   }
   ASSERT_EQ(warnings.size(), 1U) << "once for a connection";
-  EXPECT_TRUE(mentions(warnings[0], "answers go in small pieces")) << warnings[0];
+  EXPECT_TRUE(mentions(warnings[0], "goes in small pieces")) << warnings[0];
 }
 
 TEST(UnregisteredRegion, LosesTheConnectionWhereSmallPiecesFailToo) {
