@@ -8,6 +8,7 @@
 #include "base/logger.hpp"
 #include "os/huge_page.hpp"
 #include "ucp/rdma.hpp"
+#include "ucp/registration_cache.hpp"
 #include "ucp/resource_error.hpp"
 #include "ucp/status.hpp"
 #include "ucx/error.hpp"
@@ -193,6 +194,9 @@ void memory_region_core::release() noexcept {
   record_.reset();
   if (memory_ != nullptr) {
     context().api().mem_unmap(context().handle(), std::exchange(memory_, nullptr));
+    if (any_is_rdma(context().resources())) {
+      end_registration(context().api(), context().handle(), {data_, size_});
+    }
   }
   file_.reset();
   keeps_.reset();
