@@ -15,6 +15,7 @@
 #include "message/message_link.hpp"
 #include "wire/brief_parcel.hpp"
 #include "wire/parts_table.hpp"
+#include "wire/rma_offer.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
@@ -38,9 +39,8 @@ void send_operation::begin(std::shared_ptr<endpoint_core> over, const send_sourc
   const std::span<const std::byte> header = source.header();
   said_.header_length = static_cast<std::uint16_t>(header.size());
   header_size_ = parcel::size + header.size();
-  // With room for an offer, which some get.
-  std::copy(header.begin(), header.end(),
-            header_room(header_size_ + cma_offer::size).begin() + parcel::size);
+  header_is_long_ = false;
+  std::copy(header.begin(), header.end(), header_room(header_size_).begin() + parcel::size);
   receive_ = 0;
   waits_ = options.backpressure == backpressure::wait;
   wants_answer_ = options.until == send_until::matched && !streams();
@@ -135,11 +135,12 @@ bool send_operation::announce_instead(std::size_t units, ucs_status_t why) {
   return go_announced();
 }
 
-/// Returns where the header goes, of which `size` bytes are wanted.
+/// Returns where the header goes, of which `size` bytes are wanted, with what is in it already.
 std::span<std::byte> send_operation::header_room(std::size_t size) {
-  const std::size_t longest = parcel::size + said_.header_length + cma_offer::size;
-  if (longest <= short_header_.size()) return std::span(short_header_).first(size);
-  if (long_header_.size() < longest) long_header_.resize(longest);
+  if (!header_is_long_ && size <= short_header_.size()) return std::span(short_header_).first(size);
+  if (long_header_.size() < size) long_header_.resize(size);
+  if (!header_is_long_) std::copy(short_header_.begin(), short_header_.end(), long_header_.begin());
+  header_is_long_ = true;
   return std::span(long_header_).first(size);
 }
 
@@ -150,9 +151,28 @@ bool send_operation::go_announced() {
   said_.acknowledge = false;
   said_.lends = bytes_.contiguous() && bytes_.size() > 0 && !bytes_.on_device() && link.lends() &&
                 header_size_ + cma_offer::size <= worker().ucx().largest_header();
+  if (!said_.lends) offer_key();
   link.outgoing().await_answer(*this);
   post_parcel({});
   return true;
+}
+
+/// Offers to the receiver that RMA hardware reads the message here.
+void send_operation::offer_key() {
+  const std::size_t size = bytes_.size();
+  const bool fits = size >= outgoing_messages::least_lent && size <= outgoing_messages::most_lent &&
+                    bytes_.contiguous() && !bytes_.on_device();
+  if (!fits || !endpoint()->messages().offers_keys()) return;
+  if (!fetched_.begin(worker().context(), bytes_.from(0))) return;  // then it goes in pieces
+  const rma_offer offer{reinterpret_cast<std::uintptr_t>(bytes_.from(0).data()), fetched_.key()};
+  if (offer.key.empty() || offer.key.size() > rma_offer::most_key ||
+      header_size_ + offer.size() > worker().ucx().largest_header()) {
+    return fetched_.end();
+  }
+  const std::span<std::byte> into = header_room(header_size_ + offer.size());
+  offer.encode(into.last(offer.size()));
+  header_size_ = into.size();
+  said_.keyed = true;
 }
 
 bool send_operation::go_streaming() {
@@ -239,7 +259,8 @@ void send_operation::end_if_over() noexcept {
   watch_peer(memory_in_use());
   const bool over = step_ == step::over || static_cast<bool>(failure_);
   if (over) loan_.end();  // first: what follows gives the memory back
-  if (over && lent_ == lent::nothing && !sending()) give_back_owned();
+  const bool is_read = lent_ != lent::nothing || sending() || fetched_.lends();
+  if (over && !is_read) give_back_owned();
   if (done() || memory_in_use() || !over) return;
   endpoint()->messages().outgoing().leave(*this);
   complete(failure_);
@@ -258,21 +279,29 @@ void send_operation::watch_peer(bool wanted) noexcept {
 bool send_operation::granted(std::uint64_t receive, std::uint64_t length) {
   if (said_.code != parcel_code::announce || receive_ != 0 || length != bytes_.size()) return false;
   receive_ = receive;
-  loan_.end();                // it did not want it so
-  if (failure_) return true;  // given up, and withdrawn
+  loan_.end();  // it did not want it so
+  fetched_.end();
+  if (failure_) {  // given up, and withdrawn
+    end_if_over();
+    return true;
+  }
   send_pieces();
   return true;
 }
 
 void send_operation::acknowledged() {
-  if (said_.code == parcel_code::announce && bytes_.size() > 0 && !loan_.lends()) {
+  const bool is_read = loan_.lends() || fetched_.lends();
+  if (said_.code == parcel_code::announce && bytes_.size() > 0 && !is_read) {
     return endpoint()->blame(errc::protocol_error, "the peer has a message that was not sent");
   }
+  fetched_.end();
   step_ = step::over;
   end_if_over();
 }
 
 void send_operation::refused(std::error_code why) {
+  fetched_.end();
+  if (failure_) return end_if_over();
   give_up_for(why ? why : make_error_code(errc::message_refused), false);
 }
 
@@ -399,6 +428,9 @@ void send_operation::give_up_for(std::error_code why, bool tell_peer) noexcept {
 void send_operation::connection_failed(std::error_code why) noexcept {
   if (key_ && !done())
     endpoint()->messages().outgoing().left_unsent(*std::exchange(key_, std::nullopt));
+  const bool waited = fetched_.lends() && failure_;
+  fetched_.end();  // a peer that still reads has lost the connection, too
+  if (waited) return end_if_over();
   give_up_for(why, false);
 }
 
@@ -430,6 +462,7 @@ std::string send_operation::describe() const {
 }
 
 void send_operation::recycle() noexcept {
+  fetched_.end();
   give_back_owned();
   bytes_.clear();
   if (copy_.capacity() > most_memory_kept) copy_ = std::vector<std::byte>();

@@ -89,6 +89,8 @@ call() { # NAME FUNCTION ARGUMENT...
 
 if [ "$number" = 2 ]; then
   serve 7472 "$here" || exit
+  "$bin/ucxio-rdma-messages" receive "$here:7478" >/tmp/receives 2>&1 &
+  await /tmp/receives '^receives' || exit
   echo "machine 2 serves"
   sleep 600
   exit 1
@@ -98,6 +100,7 @@ dd if=/dev/urandom of=/tmp/file bs=1k count=3000 2>/dev/null
 url=ucx://$here:7471
 serve 7471 "$here" || exit
 step "a device by its name" "$bin/ucxio-rdma-peer" names rxe0:1
+step "closed regions leave no registration" "$bin/ucxio-rdma-messages" forget rxe0:1
 # There the memory is read where it lies; the next step asks for RMA by name.
 call "one machine: info says rc_verbs and cma" says_way $url cma
 step "one machine: read, write, flush, streams" "$bin/ucxio-rdma-peer" check $url
@@ -129,6 +132,7 @@ until "$bin/ucxio" ls $url >/dev/null 2>&1 || [ $tries = 30 ]; do tries=$((tries
 call "two machines: info says rc_verbs and rma" says_way $url rma
 step "two machines: read, write, flush, streams" "$bin/ucxio-rdma-peer" check $url
 call "two machines: killed readers" survives_reader $url
+step "two machines: long messages are read by RMA" "$bin/ucxio-rdma-messages" send $there:7478
 ip link set eth0 down
 call "a port that is down: info says so" port_is_down
 exit $failed
