@@ -111,13 +111,16 @@ void piece_sender::post() {
   ended(piece, status);
 }
 
-/// Returns whether a piece that UCX did not take may go as smaller ones. UCX registers what RDMA
-/// hardware sends. That fails for pages that the process may not lock, or not write. Nothing was
-/// sent then, and the connection is as good as before.
-bool piece_sender::may_shrink(std::size_t size, ucs_status_t status) const noexcept {
+/// UCX registers what RDMA hardware sends. That fails for pages that the process may not lock, or
+/// not write. Nothing was sent then, and the connection is as good as before.
+bool piece_sender::is_unregistered(const endpoint_core& to, std::size_t size,
+                                   ucs_status_t status) noexcept {
   const bool registering = status == UCS_ERR_IO_ERROR || status == UCS_ERR_NO_MEMORY;
-  return registering && !small_ && size > small_piece &&
-         any_is_rdma(endpoint_->worker().context().resources());
+  return registering && size > small_piece && any_is_rdma(to.worker().context().resources());
+}
+
+bool piece_sender::may_shrink(std::size_t size, ucs_status_t status) const noexcept {
+  return !small_ && is_unregistered(*endpoint_, size, status);
 }
 
 void piece_sender::shrink(ucs_status_t why) {

@@ -25,6 +25,12 @@ class piece_sender {
   piece_sender(const piece_sender&) = delete;
   piece_sender& operator=(const piece_sender&) = delete;
 
+  /// UCX copies messages of this size, and needs no registration of their bytes.
+  static constexpr std::size_t small_piece = 1024;
+  /// Returns whether UCX did not take so many bytes because it could not register them.
+  static bool is_unregistered(const endpoint_core& to, std::size_t size,
+                              ucs_status_t status) noexcept;
+
  protected:
   ~piece_sender();
 
@@ -77,8 +83,6 @@ class piece_sender {
 
  private:
   static constexpr std::size_t most_in_flight = 4;
-  /// UCX copies messages of this size, and needs no registration of their bytes.
-  static constexpr std::size_t small_piece = 1024;
 
   static void on_sent(void* request, ucs_status_t status, void* piece);
   void post();
