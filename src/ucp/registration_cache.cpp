@@ -13,7 +13,8 @@ void end_registration(ucp_api& api, ucp_context_h context,
                       std::span<const std::byte> bytes) noexcept {
   if (bytes.empty()) return;
   api.forget_registration(bytes.data(), bytes.size());
-  // The next registration, of whatever, empties the list of what was forgotten.
+  // The next registration of what the cache does not have empties the list of what was forgotten.
+  api.forget_registration(own_page.data(), own_page.size());
   ucp_mem_map_params_t params = {};
   params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
   params.address = own_page.data();
