@@ -199,7 +199,7 @@ show() { # NUMBER FILE
 
 if [ $# -eq 0 ]; then
   cmake --preset dev >"$work/configured" 2>&1 || { cat "$work/configured"; exit 1; }
-  cmake --build build/dev --target ucxio-rdma-peer ucxio-tool ucxio-test-peer ucxio-{conformance,fabric,process,tool}-tests
+  cmake --build build/dev --target ucxio-rdma-{peer,messages} ucxio-tool ucxio-test-peer ucxio-{conformance,fabric,process,tool}-tests
 fi
 [ "$(uname -m)" = x86_64 ] || not_run "the machines are x86_64"
 cmake/setup.sh rdma >"$work/packages" 2>&1 || not_run "$(tr '\n' ' ' <"$work/packages")"

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "ucx/access.hpp"
 #include "ucx/completion_handler.hpp"
 #include "ucx/context.hpp"
 #include "ucx/socket_address.hpp"
@@ -75,7 +76,10 @@ struct connection_report {
 #endif
   };
   std::string why_not_rma = {};  ///< Why `native_rma` is not set; empty where it is.
-  bool watched = false;          ///< The end of the peer's process is noticed at once.
+  /// How long messages of this side go (docs/reference/messages.md, "Completion"): `rma` or `cma`
+  /// where the receiver may read them in place, else `message`, in pieces.
+  transfer_method long_messages = transfer_method::message;
+  bool watched = false;  ///< The end of the peer's process is noticed at once.
 };
 
 /// The loss of a port by which peers, or their data, come to a listener.

@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "ucx/access.hpp"
+
 namespace ucx {
 struct message_handlers;
 }
@@ -47,6 +49,8 @@ class connection_messages {
   /// Returns the longest message that goes whole while all of the peer's room is free. It is
   /// `piece` at most, and less where the connection is not `watched` for the peer's death.
   virtual std::size_t longest_at_once(bool watched, std::size_t piece) const noexcept = 0;
+  /// Returns how long messages of this side go: `rma` or `cma`, else `message`.
+  virtual transfer_method long_messages() const = 0;
   /// Returns the keys of the posts that the connection's failure has ended.
   virtual const std::vector<std::uint64_t>& unsent() const noexcept = 0;
   virtual void swap_handlers(std::shared_ptr<message_handlers>& handlers) noexcept = 0;

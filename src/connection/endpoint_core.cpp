@@ -38,10 +38,13 @@ std::size_t smaller(std::uint64_t ours, std::uint64_t theirs) noexcept {
 /// Returns what the log says of an established connection. UCX takes TCP in silence where RDMA
 /// hardware is on one side only.
 std::string said_of(const introduction& theirs, const std::vector<std::string>& lanes,
-                    const std::vector<std::string>& resources) {
+                    const std::vector<std::string>& resources, transfer_method long_messages) {
   std::string text = theirs.name.empty() ? std::string() : " with " + theirs.name;
   for (const std::string& each : lanes)
     text.append(&each == &lanes.front() ? " over " : ", ") += each;
+  if (long_messages != transfer_method::message) {
+    text.append("; long messages by ") += to_string(long_messages);
+  }
   if (any_is_rdma(resources) && !any_has_rma(lanes)) text += "; " + why_no_rma(lanes, resources);
   return text;
 }
@@ -197,6 +200,7 @@ connection_report endpoint_core::report() const {
     made.why_not_rma = why_no_rma(made.transports, context.resources());
   }
   made.native_rma = made.why_not_rma.empty();
+  made.long_messages = messages_->long_messages();
   made.watched = detects_failure() || liveness_.watches_process();
   return made;
 }
@@ -218,7 +222,7 @@ void endpoint_core::tell_of_copies(ucs_status_t status) {
   if (std::exchange(told_of_copies_, true)) return;
   try {
     log(log_level::warning,
-        "answers go in small pieces, because UCX can not register their bytes: ",
+        "what is sent goes in small pieces, because UCX can not register its bytes: ",
         detail::words(status) + "; " + words_of_lock_limit());
   } catch (const std::bad_alloc&) {  // a line of the log is not worth the connection
   }
@@ -246,13 +250,14 @@ void endpoint_core::establish(std::uint64_t room) {
   if (any_is_rdma(worker_.context().resources())) {
     hardware_ = if_there_is_memory([this] { return rdma_of(ucx_.transports()); });
   }
-  if (worker_.context().log().writes(log_level::info)) {
-    log(log_level::info, "established",
-        said_of(theirs, ucx_.transports(), worker_.context().resources()));
-  }
   if (same_host) liveness_.watch_process(theirs.process);
   operations_.send_queued();
   messages_->open(room, same_host);
+  if (worker_.context().log().writes(log_level::info)) {
+    log(log_level::info, "established",
+        said_of(theirs, ucx_.transports(), worker_.context().resources(),
+                messages_->long_messages()));
+  }
   observers_.established();
 }
 

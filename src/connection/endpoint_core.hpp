@@ -110,7 +110,7 @@ class endpoint_core final : public driven_connection,
   connection_report report() const;
   connection_end end() const;
   void log(log_level level, const char* what, const std::string& more = {}) const;
-  /// Warns, once, that UCX could not register bytes to send, so that they are copied.
+  /// Warns, once, that UCX could not register bytes to send, so that it copies them.
   void tell_of_copies(ucs_status_t status);
 
   /// Waits, without the lock, until the peer has answered or the connection is lost.

@@ -65,6 +65,7 @@ std::vector<std::byte> endpoint_session::introduce(std::string words) const {
   ours.identity = worker.identity();
   ours.features = context.features();
   ours.borrows = context.reads_processes();
+  ours.fetches = context.has(feature::rma) && any_has_rma(context.resources());
   ours.unique = terms_.unique;
   ours.segment = context.segment_size();
   ours.largest_eager = std::min(context.answer_piece(), context.write_piece());

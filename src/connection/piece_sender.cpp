@@ -63,9 +63,8 @@ piece_sender::wrapped_piece piece_sender::wrap(sent_piece& piece, bool copies) {
   const piece_sizes& sizes = endpoint_->pieces();
   std::size_t largest = first_.code == opcode::write ? sizes.write : sizes.answer;
   if (copies) largest = std::min(largest, largest_copy);
-  if (small_) largest = std::min(largest, small_piece);
   std::span<const std::byte> bytes = bytes_.subspan(posted_);
-  bytes = bytes.first(std::min(largest, bytes.size()));
+  bytes = bytes.first(std::min(shrunk(largest), bytes.size()));
   frame said = first_;
   said.offset += posted_;
   said.length = bytes.size();
@@ -104,29 +103,36 @@ void piece_sender::post() {
       wrapped.bytes.data(), wrapped.bytes.size(), &params);
   if (UCS_PTR_IS_PTR(sent)) return;
   const ucs_status_t status = UCS_PTR_RAW_STATUS(sent);
-  if (may_shrink(wrapped.bytes.size(), status)) {
+  if (can_wrap_again() && may_shrink(wrapped.bytes.size(), status)) {
     take_back(piece, wrapped.bytes.size());
-    return endpoint_->tell_of_copies(status);
+    return shrink(status);
   }
   ended(piece, status);
 }
 
-/// Returns whether a piece that UCX did not take may go as smaller ones. UCX registers what RDMA
-/// hardware sends. That fails for pages that the process may not lock, or not write. Nothing was
-/// sent then, and the connection is as good as before. For answers to reads only: a write has room
-/// at its peer for each piece.
-bool piece_sender::may_shrink(std::size_t size, ucs_status_t status) const noexcept {
+/// UCX registers what RDMA hardware sends. That fails for pages that the process may not lock, or
+/// not write. Nothing was sent then, and the connection is as good as before.
+bool piece_sender::is_unregistered(const endpoint_core& to, std::size_t size,
+                                   ucs_status_t status) noexcept {
   const bool registering = status == UCS_ERR_IO_ERROR || status == UCS_ERR_NO_MEMORY;
-  return registering && first_.code == opcode::data && !small_ && size > small_piece &&
-         endpoint_->ucx().sends_by_rdma();
+  return registering && size > small_piece && to.ucx().sends_by_rdma();
+}
+
+bool piece_sender::may_shrink(std::size_t size, ucs_status_t status) const noexcept {
+  return !small_ && is_unregistered(*endpoint_, size, status);
+}
+
+void piece_sender::shrink(ucs_status_t why) {
+  small_ = true;
+  endpoint_->tell_of_copies(why);
 }
 
 void piece_sender::take_back(sent_piece& piece, std::size_t size) noexcept {
-  small_ = true;
   posted_ -= size;
   in_flight_.remove(piece);
   endpoint_->worker().part<piece_shelf>().give_back(piece);
   endpoint_->transfer_ended();
+  taken_back(size);
 }
 
 void piece_sender::ended(sent_piece& sent, ucs_status_t status) {

@@ -25,6 +25,12 @@ class piece_sender {
   piece_sender(const piece_sender&) = delete;
   piece_sender& operator=(const piece_sender&) = delete;
 
+  /// UCX copies messages of this size, and needs no registration of their bytes.
+  static constexpr std::size_t small_piece = 1024;
+  /// Returns whether UCX did not take so many bytes because it could not register them.
+  static bool is_unregistered(const endpoint_core& to, std::size_t size,
+                              ucs_status_t status) noexcept;
+
  protected:
   ~piece_sender();
 
@@ -53,6 +59,18 @@ class piece_sender {
   virtual wrapped_piece wrap(sent_piece& piece, bool copies);
   /// Returns whether the next piece may be sent now; who says no has to call `send_pieces()` later.
   virtual bool may_post() noexcept { return true; }
+  /// Gives back what the last piece has taken: UCX refused it, with its `size` bytes.
+  virtual void taken_back(std::size_t /*size*/) noexcept {}
+  /// Returns whether the bytes of such a piece can be wrapped again.
+  virtual bool can_wrap_again() const noexcept { return true; }
+  /// Returns whether so many bytes, which UCX did not take, may go in smaller pieces.
+  bool may_shrink(std::size_t size, ucs_status_t status) const noexcept;
+  /// From here on pieces are small.
+  void shrink(ucs_status_t why);
+  /// Returns how long a piece may be that could have `size` bytes.
+  std::size_t shrunk(std::size_t size) const noexcept {
+    return small_ && size > small_piece ? small_piece : size;
+  }
   static constexpr std::size_t largest_copy = piece_sizes::largest_copy;
 
   /// Returns whether UCX may still read the bytes.
@@ -65,12 +83,9 @@ class piece_sender {
 
  private:
   static constexpr std::size_t most_in_flight = 4;
-  /// UCX copies messages of this size, and needs no registration of their bytes.
-  static constexpr std::size_t small_piece = 1024;
 
   static void on_sent(void* request, ucs_status_t status, void* piece);
   void post();
-  bool may_shrink(std::size_t size, ucs_status_t status) const noexcept;
   void take_back(sent_piece& piece, std::size_t size) noexcept;
   void ended(sent_piece& sent, ucs_status_t status);
 

@@ -34,7 +34,7 @@ struct arrived_message : list_hook<arrival_order_tag>, list_hook<arrival_tag> {
   parcel said;
   std::vector<std::byte> header;          ///< The user's.
   std::vector<std::byte> copy;            ///< Of the payload, where UCX's own could not be kept;
-                                          ///< of one that is lent, the offer.
+                                          ///< of one that is offered, the offer.
   void* lasting = nullptr;                ///< UCX's own, to be given back.
   std::span<const std::byte> bytes = {};  ///< The payload, if it is here.
   std::size_t read = 0;                   ///< How much of it the byte stream's reader has.
@@ -52,9 +52,10 @@ struct arrived_message : list_hook<arrival_order_tag>, list_hook<arrival_tag> {
   bool here() const noexcept { return said.code == parcel_code::message; }
   /// Returns whether its sender waits for who takes it.
   bool is_awaited() const noexcept { return !here() && owner != whose::taken; }
-  /// Returns where it may be read, if it is lent.
+  /// Returns where it may be read, if that is offered.
   std::span<const std::byte> offer() const noexcept {
-    return said.lends ? std::span<const std::byte>(copy) : std::span<const std::byte>();
+    return said.lends || said.keyed ? std::span<const std::byte>(copy)
+                                    : std::span<const std::byte>();
   }
 };
 

@@ -50,7 +50,7 @@ arrived_message* arrived_messages::keep(endpoint_core& from, const read_parcel& 
     made = take_idle();
     made->header.assign(read.header.begin(), read.header.end());
     made->bytes = {};
-    if (read.said.lends) {
+    if (!read.offer.empty()) {
       lasting = nullptr;
       made->copy.assign(read.offer.begin(), read.offer.end());
     } else if (lasting != nullptr && payload.size() >= least_kept) {

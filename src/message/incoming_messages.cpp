@@ -179,7 +179,7 @@ bool incoming_messages::deliver(const read_parcel& heard, std::span<const std::b
   std::size_t read = 0;  // by the stream's readers
   if (said.kind == message_kind::tagged) {
     if (receive_operation* const waits = exchange().match(endpoint_, said.tag, said.length)) {
-      waits->take(endpoint_, said, said.lends ? heard.offer : payload);
+      waits->take(endpoint_, said, heard.offer.empty() ? payload : heard.offer);
       consumed(units);
       return false;
     }
@@ -279,6 +279,8 @@ void incoming_messages::withdrawn(const parcel& said) {
   }
   for (arrived_message* each = arrived_.front(); each != nullptr; each = arrived_.next(*each)) {
     if (each->said.number != said.number || !each->is_awaited()) continue;
+    // The sender keeps its bytes until it knows that they are not read.
+    if (each->said.keyed && !each->failure) refuse(each->said, why);
     return exchange().withdrawn(*each, why);
   }
 }

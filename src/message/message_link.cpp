@@ -4,6 +4,7 @@
 
 #include "connection/endpoint_core.hpp"
 #include "connection/frame_sender.hpp"
+#include "ucp/rdma.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
@@ -75,6 +76,21 @@ void message_link::blame(const char* words) noexcept {
 void message_link::blame_memory() noexcept {
   given_up_ = true;
   endpoint_.blame(errc::no_memory, "no memory for a message");
+}
+
+/// UCX changes its lanes while it connects. Where it does not watch the connection, a read could
+/// not be stopped.
+bool message_link::has_rma() const {
+  return !same_host_ && endpoint_.detects_failure() &&
+         endpoint_.worker().context().has(feature::rma) &&
+         any_has_rma(endpoint_.ucx().transports());
+}
+
+bool message_link::offers_keys() const { return endpoint_.session().theirs().fetches && has_rma(); }
+
+transfer_method message_link::long_messages() const {
+  if (lends()) return transfer_method::cma;
+  return offers_keys() ? transfer_method::rma : transfer_method::message;
 }
 
 /// Offers memory only to a process that the system lets share memory with this one.

@@ -46,6 +46,10 @@ class message_link final : public connection_messages {
 
   /// Returns whether the peer may read messages where they lie.
   bool lends() const noexcept;
+  /// Returns whether hardware of this connection reads messages where they lie, between hosts.
+  bool has_rma() const;
+  /// Returns whether the peer may read messages so.
+  bool offers_keys() const;
   // Operations that wait for the peer, for its heartbeat.
   void wait_began() noexcept { ++waiting_; }
   void wait_ended() noexcept { --waiting_; }
@@ -65,6 +69,7 @@ class message_link final : public connection_messages {
   std::size_t longest_at_once(bool watched, std::size_t piece) const noexcept override {
     return outgoing_.longest_at_once(watched, piece);
   }
+  transfer_method long_messages() const override;
   const std::vector<std::uint64_t>& unsent() const noexcept override { return outgoing_.unsent(); }
   void swap_handlers(std::shared_ptr<message_handlers>& handlers) noexcept override {
     handlers_.swap(handlers);

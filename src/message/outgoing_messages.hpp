@@ -40,6 +40,12 @@ class outgoing_messages {
   /// wait for their receiver shall not keep others from theirs.
   static constexpr std::size_t longest_whole = std::size_t{256} << 10U;
 
+  /// Messages from here on may be read by RMA hardware where they lie. Below, registering them
+  /// costs more than what that saves.
+  static constexpr std::size_t least_lent = std::size_t{1} << 20U;
+  /// Longer ones go in pieces: to lock their pages would keep the worker for too long.
+  static constexpr std::size_t most_lent = std::size_t{256} << 20U;
+
   outgoing_messages(endpoint_core& endpoint, message_link& link) noexcept;
   outgoing_messages(const outgoing_messages&) = delete;
   outgoing_messages& operator=(const outgoing_messages&) = delete;
@@ -68,6 +74,11 @@ class outgoing_messages {
   /// Everything that a queued send had to say was said; those behind it are next.
   void all_said(send_operation& send) noexcept;
   std::uint64_t next_number() noexcept { return next_number_++; }
+  /// UCX did not take what had the last number, and so many units of room.
+  void not_said(std::size_t units) noexcept {
+    --next_number_;
+    room_ += units;
+  }
   /// Takes so many units of the peer's room; returns whether there were as many.
   bool take_room(std::size_t units) noexcept;
   bool has_room(std::size_t units) const noexcept;

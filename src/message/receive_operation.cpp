@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/deadline.hpp"
+#include "base/if_there_is_memory.hpp"
 #include "connection/endpoint_core.hpp"
 #include "message/arrived_message.hpp"
 #include "message/message_exchange.hpp"
@@ -102,6 +104,7 @@ void receive_operation::take(endpoint_core& from, const parcel& said,
   link.incoming().add(*this);
   worker().tick_soon();  // from here on the peer's heart is watched
   if (said.lends && !place_.on_device() && borrow(link, said, payload)) return;
+  if (said.keyed && fetch(link, said, payload)) return;
   link.incoming().grant(said, id_);
 }
 
@@ -114,6 +117,68 @@ bool receive_operation::borrow(message_link& link, const parcel& said,
   reach(step::reading);
   worker().messages().loans().borrow(*this);
   return true;
+}
+
+/// Has the hardware read the message; returns whether that can be done.
+bool receive_operation::fetch(message_link& link, const parcel& said,
+                              std::span<const std::byte> offer) {
+  const std::optional<rma_offer> key = decode_rma_offer(offer, said.length);
+  if (!key || place_.on_device() || !place_.bytes().contiguous()) return false;
+  const std::span<std::byte> into = place_.bytes().from(0).first(said.length);
+  try {
+    if (!link.has_rma() || !rma_.begin(*endpoint(), *this, *key, into)) return false;
+  } catch (const std::bad_alloc&) {  // the message comes in pieces, which need less
+    return false;
+  }
+  reach(step::fetching);
+  ending_.clear();
+  part_ended();
+  return true;
+}
+
+/// Goes on, or ends where UCX has nothing of it any more.
+void receive_operation::part_ended() noexcept {
+  rma_.go();
+  if (!rma_.in_flight()) fetched();
+}
+
+void receive_operation::fetched() noexcept {
+  const bool whole = rma_.is_whole();
+  rma_.end();
+  reach(step::coming);
+  const parcel said = message_.announced();
+  incoming_messages& incoming = endpoint()->messages().incoming();
+  if (whole) {
+    incoming.tell_taken(said);
+    finish({});
+  } else if (ending_) {
+    incoming.refuse(said, make_error_code(errc::message_refused));
+    finish(ending_);
+  } else {
+    incoming.grant(said, id_);  // UCX could not register the memory; or the connection is lost
+  }
+}
+
+void receive_operation::stop_fetching(std::error_code why) noexcept {
+  if (ending_) return;
+  ending_ = why;
+  rma_.stop();
+  move_deadline(after(worker().api().now(), worker().options().heartbeat_timeout));
+  worker().tick_soon();
+}
+
+/// UCX had the time to let go of the memory, and did not: the connection has to end.
+void receive_operation::linger() noexcept {
+  const clock::time_point now = worker().api().now();
+  if (now < deadline()) return;
+  move_deadline(after(now, worker().options().heartbeat_timeout));
+  endpoint()->fail(make_error_code(errc::connection_reset),
+                   if_there_is_memory("a message that was given up was still being read by RMA"));
+}
+
+void receive_operation::withdrawn(std::error_code why) noexcept {
+  if (step_ == step::fetching) return stop_fetching(why);
+  finish(why);
 }
 
 bool receive_operation::read_loan(std::size_t most) {
@@ -134,7 +199,7 @@ bool receive_operation::read_loan(std::size_t most) {
 }
 
 void receive_operation::piece(std::uint64_t offset, std::span<const std::byte> payload) {
-  if (!message_.lacks(offset, payload.size())) {
+  if (step_ == step::fetching || !message_.lacks(offset, payload.size())) {
     return endpoint()->blame(errc::protocol_error,
                              "a message came with other bytes than were announced");
   }
@@ -163,6 +228,7 @@ void receive_operation::finish(std::error_code outcome) noexcept {
 
 void receive_operation::give_up_for(std::error_code why) noexcept {
   if (done()) return;
+  if (step_ == step::fetching) return ending_ ? linger() : stop_fetching(why);
   // Data on its way is dropped when it comes, and the sender is told to stop.
   if (is_coming()) {
     endpoint()->messages().incoming().refuse(message_.announced(),
@@ -173,6 +239,7 @@ void receive_operation::give_up_for(std::error_code why) noexcept {
 
 void receive_operation::connection_failed(std::error_code why) noexcept {
   if (done()) return;
+  if (step_ == step::fetching) return stop_fetching(why);  // UCX ends it with the connection
   // A message that is here outlives its connection: the receive waits for a buffer, not for a peer.
   if (lacks_buffer() && worker().messages().is_here(*this)) return;
   finish(why);

@@ -13,6 +13,7 @@
 #include "message/cma_read.hpp"
 #include "message/expected_message.hpp"
 #include "message/landing_place.hpp"
+#include "message/rma_read.hpp"
 #include "ucx/receive_target.hpp"
 #include "wire/parcel.hpp"
 #include "worker/operation.hpp"
@@ -25,7 +26,8 @@ struct posted_tag {};
 struct lacking_tag {};
 struct borrowing_tag {};
 
-/// UCX never has the memory: giving up costs nothing. Data that comes later is dropped, and
+/// UCX has the memory only of one that fetches its message by RMA. Then giving up waits until it
+/// has not, or ends the connection. Else it costs nothing: data that comes later is dropped, and
 /// refused. One into a buffer of a pool takes that when it takes its message; without one it lets
 /// messages wait.
 ///
@@ -38,6 +40,7 @@ struct borrowing_tag {};
 ///     held_up | of those that lack a buffer: its message was taken by hand
 ///     coming  | of those whose message comes in pieces
 ///     reading | the same, and of those that read their message where it lies
+///     fetching| as coming: UCX has a part of its memory
 ///     over    | none, for good
 ///
 ///     from    | to      | when
@@ -52,11 +55,14 @@ struct borrowing_tag {};
 ///     begun   | coming  | its message was announced, and it asks for it
 ///     coming  | reading | its message is lent to it
 ///     reading | coming  | it has read all of it; or could not, and the sender sends it
+///     coming  | fetching| the hardware reads its message where it lies
+///     fetching| coming  | UCX has nothing of it any more
 ///     begun, waiting, coming, reading | over | it ends
 class receive_operation final : public operation,
                                 public list_hook<posted_tag>,
                                 public list_hook<lacking_tag>,
-                                public list_hook<borrowing_tag> {
+                                public list_hook<borrowing_tag>,
+                                private rma_read::user {
  public:
   enum class source { tagged, taken };
 
@@ -96,7 +102,7 @@ class receive_operation final : public operation,
   /// A piece of the message that it asked for.
   void piece(std::uint64_t offset, std::span<const std::byte> payload);
   /// The sender will send no more of it, or nothing.
-  void withdrawn(std::error_code why) noexcept { finish(why); }
+  void withdrawn(std::error_code why) noexcept;
   std::uint64_t message_number() const noexcept { return message_.number(); }
 
   void give_up(errc why) noexcept override { give_up_for(make_error_code(why)); }
@@ -109,7 +115,7 @@ class receive_operation final : public operation,
   void recycle() noexcept override;
 
  private:
-  enum class step : unsigned { begun, waiting, lacking, held_up, coming, reading, over };
+  enum class step : unsigned { begun, waiting, lacking, held_up, coming, reading, fetching, over };
   template <class... Step>
   static constexpr unsigned any_of(Step... steps) noexcept {
     return ((1U << static_cast<unsigned>(steps)) | ...);
@@ -126,8 +132,9 @@ class receive_operation final : public operation,
       case step::held_up:
         return any_of(step::begun);
       case step::coming:
-        return any_of(step::begun, step::reading);
+        return any_of(step::begun, step::reading, step::fetching);
       case step::reading:
+      case step::fetching:
         return any_of(step::coming);
       case step::over:
         return any_of(step::begun, step::waiting, step::coming, step::reading);
@@ -139,11 +146,18 @@ class receive_operation final : public operation,
     step_ = next;
   }
   /// Returns whether its message is asked for under a number, and its connection knows it.
-  bool is_coming() const noexcept { return step_ == step::coming || step_ == step::reading; }
+  bool is_coming() const noexcept {
+    return step_ == step::coming || step_ == step::reading || step_ == step::fetching;
+  }
 
   void begin(worker_core& worker, kept_alive&& held, clock::time_point deadline, source kind,
              const tag_match& wanted, std::error_code unreachable) noexcept;
   bool borrow(message_link& link, const parcel& said, std::span<const std::byte> offer);
+  bool fetch(message_link& link, const parcel& said, std::span<const std::byte> offer);
+  void part_ended() noexcept override;
+  void fetched() noexcept;
+  void stop_fetching(std::error_code why) noexcept;
+  void linger() noexcept;
   void give_up_for(std::error_code why) noexcept;
   void leave_lists() noexcept;
   void finish(std::error_code outcome) noexcept;
@@ -157,6 +171,8 @@ class receive_operation final : public operation,
   expected_message message_;
   std::uint64_t id_ = 0;  // under which its message comes
   cma_read loan_;
+  rma_read rma_;
+  std::error_code ending_;  // of one that was given up while it fetched
 };
 
 }  // namespace ucx::detail

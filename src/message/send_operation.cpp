@@ -15,6 +15,7 @@
 #include "message/message_link.hpp"
 #include "wire/brief_parcel.hpp"
 #include "wire/parts_table.hpp"
+#include "wire/rma_offer.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
@@ -38,9 +39,8 @@ void send_operation::begin(std::shared_ptr<endpoint_core> over, const send_sourc
   const std::span<const std::byte> header = source.header();
   said_.header_length = static_cast<std::uint16_t>(header.size());
   header_size_ = parcel::size + header.size();
-  // With room for an offer, which some get.
-  std::copy(header.begin(), header.end(),
-            header_room(header_size_ + cma_offer::size).begin() + parcel::size);
+  header_is_long_ = false;
+  std::copy(header.begin(), header.end(), header_room(header_size_).begin() + parcel::size);
   receive_ = 0;
   waits_ = options.backpressure == backpressure::wait;
   wants_answer_ = options.until == send_until::matched && !streams();
@@ -121,15 +121,26 @@ bool send_operation::go_whole() {
     link.outgoing().all_said(*this);
     step_ = step::over;
   }
-  post_parcel(payload);
-  return true;
+  const ucs_status_t posted = post_parcel(payload);
+  return posted == UCS_OK || announce_instead(units, posted);
 }
 
-/// Returns where the header goes, of which `size` bytes are wanted.
+/// UCX could not register the payload, and sent nothing: it goes in pieces that UCX copies.
+bool send_operation::announce_instead(std::size_t units, ucs_status_t why) {
+  message_link& link = endpoint()->messages();
+  link.outgoing().not_said(units);
+  link.incoming().return_credit(said_.credit);
+  step_ = step::unsaid;
+  shrink(why);
+  return go_announced();
+}
+
+/// Returns where the header goes, of which `size` bytes are wanted, with what is in it already.
 std::span<std::byte> send_operation::header_room(std::size_t size) {
-  const std::size_t longest = parcel::size + said_.header_length + cma_offer::size;
-  if (longest <= short_header_.size()) return std::span(short_header_).first(size);
-  if (long_header_.size() < longest) long_header_.resize(longest);
+  if (!header_is_long_ && size <= short_header_.size()) return std::span(short_header_).first(size);
+  if (long_header_.size() < size) long_header_.resize(size);
+  if (!header_is_long_) std::copy(short_header_.begin(), short_header_.end(), long_header_.begin());
+  header_is_long_ = true;
   return std::span(long_header_).first(size);
 }
 
@@ -137,11 +148,31 @@ bool send_operation::go_announced() {
   message_link& link = endpoint()->messages();
   if (!link.outgoing().take_room(units_of(said_.header_length))) return false;
   said_.code = parcel_code::announce;
+  said_.acknowledge = false;
   said_.lends = bytes_.contiguous() && bytes_.size() > 0 && !bytes_.on_device() && link.lends() &&
                 header_size_ + cma_offer::size <= worker().ucx().largest_header();
+  if (!said_.lends) offer_key();
   link.outgoing().await_answer(*this);
   post_parcel({});
   return true;
+}
+
+/// Offers to the receiver that RMA hardware reads the message here.
+void send_operation::offer_key() {
+  const std::size_t size = bytes_.size();
+  const bool fits = size >= outgoing_messages::least_lent && size <= outgoing_messages::most_lent &&
+                    bytes_.contiguous() && !bytes_.on_device();
+  if (!fits || !endpoint()->messages().offers_keys()) return;
+  if (!fetched_.begin(worker().context(), bytes_.from(0))) return;  // then it goes in pieces
+  const rma_offer offer{reinterpret_cast<std::uintptr_t>(bytes_.from(0).data()), fetched_.key()};
+  if (offer.key.empty() || offer.key.size() > rma_offer::most_key ||
+      header_size_ + offer.size() > worker().ucx().largest_header()) {
+    return fetched_.end();
+  }
+  const std::span<std::byte> into = header_room(header_size_ + offer.size());
+  offer.encode(into.last(offer.size()));
+  header_size_ = into.size();
+  said_.keyed = true;
 }
 
 bool send_operation::go_streaming() {
@@ -155,7 +186,8 @@ bool send_operation::go_streaming() {
   return all_posted() || stopped();
 }
 
-void send_operation::post_parcel(std::span<const std::byte> payload) {
+/// Returns an error where nothing was sent and the payload may go in smaller pieces.
+ucs_status_t send_operation::post_parcel(std::span<const std::byte> payload) {
   if (step_ == step::unsaid) step_ = step::said;
   said_.session = endpoint()->session().number();
   said_.number = endpoint()->messages().outgoing().next_number();
@@ -177,9 +209,17 @@ void send_operation::post_parcel(std::span<const std::byte> payload) {
   if (UCS_PTR_IS_PTR(sent)) {
     retain();  // the header, and maybe the bytes, have to live until UCX has sent them
     worker().messages().lent(*this);
-    return end_if_over();
+    end_if_over();
+    return UCS_OK;
   }
-  header_returned(UCS_PTR_RAW_STATUS(sent));
+  const ucs_status_t status = UCS_PTR_RAW_STATUS(sent);
+  if (may_shrink(payload.size(), status)) {
+    lent_ = lent::nothing;
+    endpoint()->transfer_ended();
+    return status;
+  }
+  header_returned(status);
+  return UCS_OK;
 }
 
 /// Offers to the receiver that it reads the message here.
@@ -219,7 +259,8 @@ void send_operation::end_if_over() noexcept {
   watch_peer(memory_in_use());
   const bool over = step_ == step::over || static_cast<bool>(failure_);
   if (over) loan_.end();  // first: what follows gives the memory back
-  if (over && lent_ == lent::nothing && !sending()) give_back_owned();
+  const bool is_read = lent_ != lent::nothing || sending() || fetched_.lends();
+  if (over && !is_read) give_back_owned();
   if (done() || memory_in_use() || !over) return;
   endpoint()->messages().outgoing().leave(*this);
   complete(failure_);
@@ -238,21 +279,29 @@ void send_operation::watch_peer(bool wanted) noexcept {
 bool send_operation::granted(std::uint64_t receive, std::uint64_t length) {
   if (said_.code != parcel_code::announce || receive_ != 0 || length != bytes_.size()) return false;
   receive_ = receive;
-  loan_.end();                // it did not want it so
-  if (failure_) return true;  // given up, and withdrawn
+  loan_.end();  // it did not want it so
+  fetched_.end();
+  if (failure_) {  // given up, and withdrawn
+    end_if_over();
+    return true;
+  }
   send_pieces();
   return true;
 }
 
 void send_operation::acknowledged() {
-  if (said_.code == parcel_code::announce && bytes_.size() > 0 && !loan_.lends()) {
+  const bool is_read = loan_.lends() || fetched_.lends();
+  if (said_.code == parcel_code::announce && bytes_.size() > 0 && !is_read) {
     return endpoint()->blame(errc::protocol_error, "the peer has a message that was not sent");
   }
+  fetched_.end();
   step_ = step::over;
   end_if_over();
 }
 
 void send_operation::refused(std::error_code why) {
+  fetched_.end();
+  if (failure_) return end_if_over();
   give_up_for(why ? why : make_error_code(errc::message_refused), false);
 }
 
@@ -264,6 +313,7 @@ std::size_t send_operation::next_size() const noexcept {
   std::size_t largest = sizes.answer;
   if (copies) largest = std::min(largest, goes_in_elements() ? sizes.copied : largest_copy);
   if (streams()) largest = std::min(largest, endpoint()->messages().outgoing().longest_chunk());
+  largest = shrunk(largest);
   const std::size_t run = bytes_.from(posted()).size();
   const std::size_t rest = bytes_.size() - posted();
   if (run == rest || run >= std::min(shortest_run, largest)) return std::min(run, largest);
@@ -324,7 +374,7 @@ std::size_t send_operation::say_piece(sent_piece& piece) noexcept {
   said.code = parcel_code::piece;
   said.kind = said_.kind;
   said.session = endpoint()->session().number();
-  said.credit = endpoint()->messages().incoming().take_credit();
+  said.credit = credit_ = endpoint()->messages().incoming().take_credit();
   said.number = receive_;
   said.length = posted();
   said.encode(std::span(piece.header).first<parcel::size>());
@@ -337,10 +387,17 @@ std::size_t send_operation::say_chunk(sent_piece& piece) noexcept {
   brief_parcel said;
   said.kind = message_kind::stream;
   said.session = endpoint()->session().number();
-  said.credit = static_cast<std::uint8_t>(link.incoming().take_credit(brief_parcel::most_credit));
+  credit_ = link.incoming().take_credit(brief_parcel::most_credit);
+  said.credit = static_cast<std::uint8_t>(credit_);
   said.number = static_cast<std::uint32_t>(link.outgoing().next_number());
   if (step_ == step::unsaid) step_ = step::said;
   return said.encode(std::span(piece.header).first<brief_parcel::longest>());
+}
+
+void send_operation::taken_back(std::size_t size) noexcept {
+  message_link& link = endpoint()->messages();
+  link.incoming().return_credit(credit_);
+  if (streams()) link.outgoing().not_said(units_of(size));
 }
 
 void send_operation::pieces_moved() {
@@ -371,6 +428,9 @@ void send_operation::give_up_for(std::error_code why, bool tell_peer) noexcept {
 void send_operation::connection_failed(std::error_code why) noexcept {
   if (key_ && !done())
     endpoint()->messages().outgoing().left_unsent(*std::exchange(key_, std::nullopt));
+  const bool waited = fetched_.lends() && failure_;
+  fetched_.end();  // a peer that still reads has lost the connection, too
+  if (waited) return end_if_over();
   give_up_for(why, false);
 }
 
@@ -402,6 +462,7 @@ std::string send_operation::describe() const {
 }
 
 void send_operation::recycle() noexcept {
+  fetched_.end();
   give_back_owned();
   bytes_.clear();
   if (copy_.capacity() > most_memory_kept) copy_ = std::vector<std::byte>();

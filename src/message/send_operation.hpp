@@ -17,6 +17,7 @@
 #include "base/intrusive_list.hpp"
 #include "connection/piece_sender.hpp"
 #include "message/byte_runs.hpp"
+#include "message/lent_memory.hpp"
 #include "message/send_source.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/payload.hpp"
@@ -30,9 +31,10 @@ struct send_tag {};
 struct lent_tag {};
 
 /// Short messages go whole, from the caller's memory. Longer ones are announced, and go in pieces
-/// of one segment, or one element, where the receiver says. On the same host the receiver may read
-/// them where they lie instead. Bytes of a device are copied out of it when they go: whole, or a
-/// piece at a time.
+/// of one segment, or one element, where the receiver says. The receiver may read them where they
+/// lie instead: on the same host, or by RMA hardware. Then the bytes are the caller's again when
+/// the receiver has said that it does not read them, or the connection is lost. Bytes of a device
+/// are copied out of it when they go: whole, or a piece at a time.
 ///
 /// How far it has come (it has ended when it is over, or has failed, and UCX has nothing of the
 /// caller's any more):
@@ -87,11 +89,14 @@ class send_operation final : public operation,
   bool go_whole();
   bool go_announced();
   void lend();
+  void offer_key();
   bool go_streaming();
   std::span<std::byte> header_room(std::size_t size);
-  void post_parcel(std::span<const std::byte> payload);
+  ucs_status_t post_parcel(std::span<const std::byte> payload);
+  bool announce_instead(std::size_t units, ucs_status_t why);
   void header_returned(ucs_status_t status);
   wrapped_piece wrap(sent_piece& piece, bool copies) override;
+  void taken_back(std::size_t size) noexcept override;
   std::size_t say_piece(sent_piece& piece) noexcept;
   std::size_t say_chunk(sent_piece& piece) noexcept;
   bool may_post() noexcept override;
@@ -102,7 +107,9 @@ class send_operation final : public operation,
   bool streams() const noexcept { return said_.kind == message_kind::stream; }
   void give_up_for(std::error_code why, bool tell_peer) noexcept;
   void linger() noexcept;
-  bool memory_in_use() const noexcept { return lent_ == lent::header_and_payload || sending(); }
+  bool memory_in_use() const noexcept {
+    return lent_ == lent::header_and_payload || sending() || fetched_.lends();
+  }
   void end_if_over() noexcept;
   void watch_peer(bool wanted) noexcept;
   void give_back_owned() noexcept;
@@ -116,8 +123,11 @@ class send_operation final : public operation,
   std::array<std::byte, 160> short_header_ = {};
   std::vector<std::byte> long_header_;
   std::size_t header_size_ = 0;
+  bool header_is_long_ = false;
   cma_record loan_;
+  lent_memory fetched_;
   std::uint64_t receive_ = 0;  // the peer's
+  std::uint16_t credit_ = 0;   // that the last piece carries
   bool waits_ = true;
   bool wants_answer_ = false;
   bool lasting_ = false;  // the bytes are there as long as this is

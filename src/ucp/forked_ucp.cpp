@@ -98,6 +98,7 @@ class forked_api final : public ucp_api {
   void request_free(void*) override {}
 
   int try_listen(const sockaddr*, socklen_t) override { return ENOTSUP; }
+  void forget_registration(const void*, std::size_t) noexcept override {}
   std::size_t read_process(::pid_t, std::span<const ::iovec>,
                            std::span<const memory_range>) noexcept override {
     return 0;

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -174,6 +175,17 @@ class real_api final : public ucp_api {
     return clock::time_point(std::chrono::seconds(tick.tv_sec) +
                              std::chrono::nanoseconds(tick.tv_nsec)) +
            between_ticks_;
+  }
+
+  void forget_registration(const void* address, std::size_t size) noexcept override {
+    static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(address) / page * page;
+    const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(address) + size;
+    const std::size_t length = (end - first + page - 1) / page * page;
+    auto* const pages = reinterpret_cast<void*>(first);
+    // UCX hears of mremap(2) before the system does, which refuses it without MREMAP_MAYMOVE.
+    [[maybe_unused]] const void* const refused =
+        ::mremap(pages, length, length, MREMAP_FIXED, pages);
   }
 
   std::size_t read_process(::pid_t process, std::span<const ::iovec> into,

@@ -112,6 +112,10 @@ class ucp_api : public time_source {
   virtual std::size_t read_process(::pid_t process, std::span<const ::iovec> into,
                                    std::span<const memory_range> from) noexcept = 0;
 
+  /// Tells UCX's cache of registrations that these pages are no longer what they were, as if they
+  /// had been unmapped. UCX lets go of them at its next registration.
+  virtual void forget_registration(const void* address, std::size_t size) noexcept = 0;
+
   /// Returns whether processes can map each other's memory: not where they are simulated.
   virtual bool may_share_memory() const noexcept { return true; }
 

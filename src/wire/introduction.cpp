@@ -12,6 +12,7 @@ namespace {
 /// The features that this version has; others of a peer's are of no use here.
 constexpr std::uint32_t known_features = 0x1f;
 constexpr std::uint32_t feature_borrows = std::uint32_t{1} << 31U;
+constexpr std::uint32_t feature_fetches = std::uint32_t{1} << 30U;
 constexpr std::uint32_t flag_unique = 1;
 
 template <class Bytes>
@@ -37,7 +38,8 @@ std::string text_of_bytes(std::span<const std::byte> bytes) {
 std::vector<std::byte> introduction::encode() const {
   wire_writer writer = envelope::begin(letters);
   writer.put(identity);
-  writer.put(static_cast<std::uint32_t>(features) | (borrows ? feature_borrows : 0));
+  writer.put(static_cast<std::uint32_t>(features) | (borrows ? feature_borrows : 0) |
+             (fetches ? feature_fetches : 0));
   writer.put(unique ? flag_unique : std::uint32_t{0});
   writer.put(segment);
   writer.put(largest_eager);
@@ -60,6 +62,7 @@ std::optional<introduction> decode_introduction(std::span<const std::byte> wire)
   const auto features = reader.take<std::uint32_t>();
   read.features = static_cast<feature>(features & known_features);
   read.borrows = (features & feature_borrows) != 0;
+  read.fetches = (features & feature_fetches) != 0;
   const auto flags = reader.take<std::uint32_t>();
   ok = ok && (flags & ~flag_unique) == 0;
   read.unique = (flags & flag_unique) != 0;

@@ -29,6 +29,7 @@ struct introduction {
   std::uint64_t identity = 0;  ///< Of the worker, drawn at random; 0: not told.
   feature features = feature::none;
   bool borrows = false;  ///< Reads messages out of the peer's memory, where it can.
+  bool fetches = false;  ///< Reads messages of the peer by RMA, if that has a key.
   bool unique = false;   ///< The initiator wants no second connection between the two workers.
   std::uint64_t segment = 0;
   std::uint64_t largest_eager = 0;

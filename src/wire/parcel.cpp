@@ -4,6 +4,7 @@
 
 #include "wire/cma_offer.hpp"
 #include "wire/protocol.hpp"
+#include "wire/rma_offer.hpp"
 #include "wire/wire.hpp"
 
 namespace ucx::detail {
@@ -11,6 +12,7 @@ namespace {
 
 constexpr std::byte acknowledge_flag{1};
 constexpr std::byte lends_flag{2};
+constexpr std::byte keyed_flag{4};
 constexpr std::byte flags_mask{15};
 /// Kinds of memory have four bits, in which this stands for `memory_kind::other`.
 constexpr unsigned other_memory = 15;
@@ -26,6 +28,24 @@ memory_kind memory_of(std::byte flags) noexcept {
   const unsigned value = static_cast<unsigned>(flags) >> 4U;
   return value <= static_cast<unsigned>(memory_kind::rocm) ? static_cast<memory_kind>(value)
                                                            : memory_kind::other;
+}
+
+std::byte flag_of(const parcel& said) noexcept {
+  if (said.acknowledge) return acknowledge_flag;
+  if (said.lends) return lends_flag;
+  return said.keyed ? keyed_flag : std::byte{0};
+}
+
+bool is_flag(std::byte flags) noexcept {
+  return flags == std::byte{0} || flags == acknowledge_flag || flags == lends_flag ||
+         flags == keyed_flag;
+}
+
+/// Returns whether an offer of so many bytes may follow the user's header.
+bool is_offer(const parcel& said, std::size_t size) noexcept {
+  if (said.lends) return size == cma_offer::size;
+  if (said.keyed) return size > rma_offer::head && size <= rma_offer::head + rma_offer::most_key;
+  return size == 0;
 }
 
 bool carries_header(parcel_code code) noexcept {
@@ -46,7 +66,7 @@ void parcel::encode(std::span<std::byte, size> into) const noexcept {
   into[0] = std::byte{protocol_version_number};
   into[1] = static_cast<std::byte>(code);
   into[2] = static_cast<std::byte>(kind);
-  into[3] = acknowledge ? acknowledge_flag : lends ? lends_flag : std::byte{0};
+  into[3] = flag_of(*this);
   if (carries_header(code)) into[3] |= memory_bits(memory);
   put_at(into, 4, carries_status(code) ? status : header_length);
   put_at(into, 6, credit);
@@ -63,8 +83,7 @@ std::optional<read_parcel> decode_parcel(std::span<const std::byte> wire,
   const auto kind = static_cast<std::uint8_t>(wire[2]);
   const std::byte flags = wire[3] & flags_mask;
   if (code < static_cast<std::uint8_t>(parcel_code::message) ||
-      code > static_cast<std::uint8_t>(parcel_code::credit) || !is_kind(kind) ||
-      (flags != std::byte{0} && flags != acknowledge_flag && flags != lends_flag)) {
+      code > static_cast<std::uint8_t>(parcel_code::credit) || !is_kind(kind) || !is_flag(flags)) {
     return {};
   }
   read_parcel read;
@@ -73,6 +92,7 @@ std::optional<read_parcel> decode_parcel(std::span<const std::byte> wire,
   said.kind = static_cast<message_kind>(kind);
   said.acknowledge = flags == acknowledge_flag;
   said.lends = flags == lends_flag;
+  said.keyed = flags == keyed_flag;
   said.memory = memory_of(wire[3]);
   if (!carries_header(said.code) && flags != wire[3]) return {};
   (carries_status(said.code) ? said.status : said.header_length) = take_at<std::uint16_t>(wire, 4);
@@ -83,10 +103,11 @@ std::optional<read_parcel> decode_parcel(std::span<const std::byte> wire,
   said.length = take_at<std::uint64_t>(wire, 32);
   read.header = wire.subspan(parcel::size);
   const std::size_t header = carries_header(said.code) ? said.header_length : 0;
-  const std::size_t offer = said.lends ? cma_offer::size : 0;
-  if (read.header.size() != header + offer || header > parcel::longest_user_header) return {};
+  if (header > std::min(read.header.size(), parcel::longest_user_header)) return {};
+  const std::size_t offer = read.header.size() - header;
+  if (!is_offer(said, offer)) return {};
   if (said.acknowledge && said.code != parcel_code::message) return {};
-  if (said.lends && said.code != parcel_code::announce) return {};
+  if ((said.lends || said.keyed) && said.code != parcel_code::announce) return {};
   read.offer = read.header.last(offer);
   read.header = read.header.first(header);
   switch (said.code) {

@@ -40,6 +40,7 @@ struct parcel {
   message_kind kind = message_kind::tagged;
   bool acknowledge = false;                ///< Message: the sender waits for a grant of nothing.
   bool lends = false;                      ///< Announce: a cma_offer follows the user's header.
+  bool keyed = false;                      ///< Likewise, an rma_offer; not both.
   memory_kind memory = memory_kind::host;  ///< Message, announce: of the sender's bytes.
   std::uint16_t header_length = 0;         ///< Message, announce: of the user's header.
   std::uint16_t status = 0;                ///< Refusal, withdrawal: an `errc`; shares its place.
@@ -60,7 +61,7 @@ struct parcel {
 struct read_parcel {
   parcel said;
   std::span<const std::byte> header;
-  std::span<const std::byte> offer;  ///< Announce that lends: of the loan.
+  std::span<const std::byte> offer;  ///< Announce that lends, or is keyed: what it offers.
 };
 
 /// Reads the header of a parcel with `payload` bytes of payload; nothing if it breaks a rule.

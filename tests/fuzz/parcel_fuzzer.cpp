@@ -5,12 +5,25 @@
 #include <span>
 #include <vector>
 
+#include "ucp/packed_key.hpp"
 #include "wire/brief_parcel.hpp"
 #include "wire/cma_offer.hpp"
 #include "wire/parcel.hpp"
 #include "wire/parts_table.hpp"
+#include "wire/rma_offer.hpp"
 
 namespace {
+
+/// A key is read within its bytes, and the message does not wrap around.
+void read_rma_offer(std::span<const std::byte> wire, std::uint64_t length) {
+  const auto offer = ucx::detail::decode_rma_offer(wire, length);
+  if (!offer) return;
+  if (offer->address + length < offer->address) std::abort();
+  std::vector<std::byte> same(offer->size());
+  offer->encode(same);
+  if (!std::equal(same.begin(), same.end(), wire.begin(), wire.end())) std::abort();
+  (void)ucx::detail::is_packed_key(offer->key);
+}
 
 /// What was read is written as it was read.
 void read_parcel(std::span<const std::byte> wire, std::size_t payload) {
@@ -29,6 +42,7 @@ void read_parcel(std::span<const std::byte> wire, std::size_t payload) {
     offer->encode(std::span(same).first<ucx::detail::cma_offer::size>());
     if (!std::equal(same.begin(), same.end(), read->offer.begin(), read->offer.end())) std::abort();
   }
+  read_rma_offer(read->offer, read->said.length);
 }
 
 void read_brief_parcel(std::span<const std::byte> wire) {

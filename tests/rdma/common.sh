@@ -56,6 +56,11 @@ serve() { # PORT ADDRESS [NAME=VALUE]
   await "/tmp/served.$1" '^ucx://'
 }
 
+receive_messages() { # PORT
+  "$bin/ucxio-rdma-messages" receive "$here:$1" >/tmp/receives 2>&1 &
+  await /tmp/receives '^receives'
+}
+
 # Has the other machine run this line of the shell, and shows what it prints; ends with its status.
 on_other() { # LINE
   printf '{ %s\n} 2>&1; echo "ended $?"\n' "$1" | nc -w 20 "$there" $control >/tmp/on_other || true

@@ -77,6 +77,7 @@ dd if=/dev/urandom of=/tmp/file bs=1k count=3000 2>/dev/null
 url=ucx://$here:7471
 serve 7471 "$here" || exit
 step "a device by its name" "$bin/ucxio-rdma-peer" names rxe0:1
+step "closed regions leave no registration" "$bin/ucxio-rdma-messages" forget rxe0:1
 # There the memory is read where it lies; the next step asks for RMA by name.
 call "one machine: info says rc_verbs and cma" says_method $url cma
 step "one machine: read, write, flush, streams" "$bin/ucxio-rdma-peer" check $url
@@ -110,6 +111,8 @@ call "two machines: the other one serves" other_has serve 7472 "$there"
 call "two machines: info says rc_verbs and rma" says_method $url rma
 step "two machines: read, write, flush, streams" "$bin/ucxio-rdma-peer" check $url
 call "two machines: killed readers" survives_reader $url
+call "two machines: the other one receives" other_has receive_messages 7478
+step "two machines: long messages are read by RMA" "$bin/ucxio-rdma-messages" send $there:7478
 ip link set eth0 down
 call "a port that is down: info says so" port_is_down
 link_up

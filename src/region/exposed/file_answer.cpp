@@ -6,6 +6,7 @@
 
 #include "connection/endpoint_core.hpp"
 #include "connection/frame_sender.hpp"
+#include "connection/piece_sender.hpp"
 #include "region/exposed/exposed_region.hpp"
 #include "region/exposed/file_service.hpp"
 #include "wire/digest.hpp"
@@ -25,6 +26,7 @@ void file_answer::begin(file_service& service, file_client& client, endpoint_cor
   busy_ = 0;
   sending_ = 0;
   stopped_ = false;
+  small_ = false;
   to.answer_started();
   service_->queue(*this);
 }
@@ -40,6 +42,7 @@ void file_answer::read_into(staging_buffer buffer) {
   taken.owner = this;
   taken.busy = true;
   taken.offset = next_;
+  taken.posted = 0;
   taken.size = static_cast<std::size_t>(
       std::min<std::uint64_t>(peer_->pieces().answer, asked_.length - next_));
   taken.buffer = std::move(buffer);
@@ -102,20 +105,41 @@ void file_answer::read_done(slow_read& done) {
   settle();
 }
 
+/// Sends what is left of a piece: in one message, unless UCX can not register the buffer.
 void file_answer::send(piece& filled) {
-  // A connection that was dropped or is being closed here gets no more pieces.
-  if (stopped_ || peer_->handle() == nullptr || peer_->status()) {
-    release(filled);
-    stop();
-    return;
+  while (filled.posted < filled.size) {
+    // A connection that was dropped or is being closed here gets no more pieces.
+    if (stopped_ || peer_->handle() == nullptr || peer_->status()) {
+      release(filled);
+      return stop();
+    }
+    const std::size_t left = filled.size - filled.posted;
+    const std::size_t size = small_ ? std::min(left, piece_sender::small_piece) : left;
+    ucs_status_ptr_t const posted = post(filled, size);
+    if (UCS_PTR_IS_PTR(posted)) return;
+    const ucs_status_t status = UCS_PTR_RAW_STATUS(posted);
+    if (!small_ && piece_sender::is_unregistered(*peer_, size, status)) {
+      small_ = true;
+      filled.posted -= size;
+      sent(filled, UCS_OK);
+      peer_->tell_of_copies(status);
+    } else if (!sent(filled, status)) {
+      return;
+    }
   }
+  release(filled);
+  if (peer_->status()) stop();
+}
+
+ucs_status_ptr_t file_answer::post(piece& filled, std::size_t size) {
+  const std::span<const std::byte> bytes(filled.buffer.get() + filled.posted, size);
   frame said;
   said.code = opcode::data;
   said.session = asked_.session;
   said.request = asked_.request;
-  said.offset = filled.offset;
-  said.length = filled.size;
-  if (wants_digests(asked_)) seal(said, asked_, {filled.buffer.get(), filled.size});
+  said.offset = filled.offset + filled.posted;
+  said.length = size;
+  if (wants_digests(asked_)) seal(said, asked_, bytes);
   said.encode(filled.header);
   ucp_request_param_t params = {};
   params.op_attr_mask =
@@ -124,12 +148,12 @@ void file_answer::send(piece& filled) {
   params.cb.send = &file_answer::on_sent;
   params.user_data = &filled;
   filled.sending = true;
+  filled.posted += size;
   ++sending_;
   peer_->transfer_started();
-  ucs_status_ptr_t posted = peer_->worker().api().am_send_nbx(
-      peer_->handle(), frame_sender::message_id, filled.header.data(), filled.header.size(),
-      filled.buffer.get(), filled.size, &params);
-  if (!UCS_PTR_IS_PTR(posted)) sent(filled, UCS_PTR_RAW_STATUS(posted));
+  return peer_->worker().api().am_send_nbx(peer_->handle(), frame_sender::message_id,
+                                           filled.header.data(), filled.header.size(), bytes.data(),
+                                           bytes.size(), &params);
 }
 
 void file_answer::on_sent(void* request, ucs_status_t status, void* argument) {
@@ -137,22 +161,21 @@ void file_answer::on_sent(void* request, ucs_status_t status, void* argument) {
   file_answer& answer = *done.owner;
   file_service& service = *answer.service_;
   answer.peer_->worker().api().request_free(request);
-  answer.sent(done, status);
+  if (answer.sent(done, status)) answer.send(done);
   answer.settle();
   service.serve();
 }
 
-void file_answer::sent(piece& done, ucs_status_t status) {
+/// UCX has the message no more; returns whether the rest of the piece may go.
+bool file_answer::sent(piece& done, ucs_status_t status) {
   done.sending = false;
   --sending_;
   peer_->transfer_ended();
+  if (status == UCS_OK) return true;
   release(done);
-  if (status != UCS_OK) {
-    stop();
-    peer_->lost(status);
-  } else if (peer_->status()) {
-    stop();
-  }
+  stop();
+  peer_->lost(status);
+  return false;
 }
 
 void file_answer::release(piece& done) noexcept {

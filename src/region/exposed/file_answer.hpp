@@ -54,7 +54,8 @@ class file_answer final : public list_hook<file_answer_tag>, public list_hook<hu
     bool sending = false;
     std::uint64_t offset = 0;  // in the answer
     std::size_t size = 0;
-    staging_buffer buffer;  // unless the disk has it:
+    std::size_t posted = 0;  // of it
+    staging_buffer buffer;   // unless the disk has it:
     std::shared_ptr<slow_read> slow;
     frame::bytes header = {};
   };
@@ -64,7 +65,8 @@ class file_answer final : public list_hook<file_answer_tag>, public list_hook<hu
   void ask_disk(piece& missing, std::size_t present);
   bool start_reading(piece& missing, std::size_t present);
   void send(piece& filled);
-  void sent(piece& done, ucs_status_t status);
+  ucs_status_ptr_t post(piece& filled, std::size_t size);
+  bool sent(piece& done, ucs_status_t status);
   void release(piece& done) noexcept;
   void stop() noexcept;
   void refuse_rest(std::error_code why);
@@ -81,6 +83,7 @@ class file_answer final : public list_hook<file_answer_tag>, public list_hook<hu
   unsigned busy_ = 0;
   unsigned sending_ = 0;
   bool stopped_ = false;
+  bool small_ = false;  // messages, because UCX could not register a buffer
   std::array<piece, most_pieces> pieces_;
 };
 

@@ -9,6 +9,7 @@
 #include "os/huge_page.hpp"
 #include "os/memory_rights.hpp"
 #include "ucp/rdma.hpp"
+#include "ucp/registration_cache.hpp"
 #include "ucp/resource_error.hpp"
 #include "ucp/status.hpp"
 #include "ucx/error.hpp"
@@ -233,7 +234,12 @@ remote_descriptor memory_region_core::descriptor() const {
 
 void memory_region_core::release() noexcept {
   record_.reset();
-  if (memory_ != nullptr && !adopted_) context().api().mem_unmap(context().handle(), memory_);
+  if (memory_ != nullptr && !adopted_) {
+    context().api().mem_unmap(context().handle(), memory_);
+    if (any_is_rdma(context().resources())) {
+      end_registration(context().api(), context().handle(), {data_, size_});
+    }
+  }
   memory_ = nullptr;
   file_.reset();
   keeps_.reset();

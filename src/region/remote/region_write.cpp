@@ -91,7 +91,7 @@ class region_write::piece_copy final : public worker_copy {
 
 std::size_t region_write::largest_piece() const noexcept {
   const std::size_t largest = endpoint()->pieces().write;
-  return endpoint()->detects_failure() ? largest : std::min(largest, largest_copy);
+  return shrunk(endpoint()->detects_failure() ? largest : std::min(largest, largest_copy));
 }
 
 /// Called before each piece, which is sent where this says so.
@@ -149,6 +149,12 @@ piece_sender::wrapped_piece region_write::wrap(sent_piece& piece, bool copies) {
   const std::span<const std::byte> bytes = next.host;
   ahead_.pop_front();
   return {frame_sender::message_id, frame::size, bytes};
+}
+
+void region_write::taken_back(std::size_t size) noexcept {
+  const std::uint64_t room = region_->window().room_for(size);
+  room_ -= room;
+  region_->window().freed(room);
 }
 
 /// Gives back room for bytes that the owner has not answered: this write is over.

@@ -73,6 +73,9 @@ class region_write final : public region_question,
   void pieces_moved() override;
   bool may_post() noexcept override;
   wrapped_piece wrap(sent_piece& piece, bool copies) override;
+  void taken_back(std::size_t size) noexcept override;
+  /// A copy out of a device is gone with its piece.
+  bool can_wrap_again() const noexcept override { return !copier_; }
   static constexpr std::size_t most_copied_ahead = 3;
   class piece_copy;
   std::size_t largest_piece() const noexcept;

@@ -99,6 +99,8 @@ class fake_ucp final : public detail::ucp_api {
   std::size_t read_process(::pid_t process, std::span<const ::iovec> into,
                            std::span<const detail::memory_range> from) noexcept override;
 
+  void forget_registration(const void* address, std::size_t size) noexcept override;
+
   /// All simulated processes are this one; off until a test asks for it, because it bypasses what
   /// is simulated.
   bool may_share_memory() const noexcept override { return shares_memory_; }

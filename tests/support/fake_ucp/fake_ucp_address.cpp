@@ -1,6 +1,9 @@
 #include "support/fake_ucp/fake_ucp_address.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <memory>
 
 #include "support/fake_ucp/fake_fabric.hpp"
 
@@ -17,6 +20,8 @@ struct packed {
 
 constexpr std::uint64_t address_kind = 0x6164647265737321U;
 constexpr std::uint64_t rkey_kind = 0x726b65792121212eU;
+constexpr std::array<std::byte, 10> rkey_head{std::byte{1}, {}, {}, {}, {},
+                                              {},           {}, {}, {}, std::byte{sizeof(packed)}};
 
 std::uint64_t sum_of(const packed& value) {
   return sim::checksum(reinterpret_cast<const std::byte*>(&value), offsetof(packed, sum));
@@ -48,13 +53,23 @@ std::optional<std::uint64_t> read_address(const ucp_address_t* address) {
   return unpack(address_kind, address);
 }
 
+// Laid out as UCX's: a map of memory domains, the type of memory, and for the only domain a length
+// and the bytes.
 void* make_rkey(std::uint64_t memory_id, std::size_t& size) {
-  size = sizeof(packed);
-  return pack(rkey_kind, memory_id);
+  const std::unique_ptr<packed> content(pack(rkey_kind, memory_id));
+  size = rkey_head.size() + sizeof(packed);
+  auto* const made = new std::byte[size];
+  std::copy(rkey_head.begin(), rkey_head.end(), made);
+  std::memcpy(made + rkey_head.size(), content.get(), sizeof(packed));
+  return made;
 }
 
-void free_rkey(void* buffer) { delete static_cast<packed*>(buffer); }
+void free_rkey(void* buffer) { delete[] static_cast<std::byte*>(buffer); }
 
-std::optional<std::uint64_t> read_rkey(const void* buffer) { return unpack(rkey_kind, buffer); }
+std::optional<std::uint64_t> read_rkey(const void* buffer) {
+  const auto* const bytes = static_cast<const std::byte*>(buffer);
+  if (!std::equal(rkey_head.begin(), rkey_head.end(), bytes)) return std::nullopt;
+  return unpack(rkey_kind, bytes + rkey_head.size());
+}
 
 }  // namespace ucx::test

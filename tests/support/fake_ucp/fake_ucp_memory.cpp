@@ -129,6 +129,10 @@ ucs_status_t fake_ucp::rkey_ptr(ucp_rkey_h key, std::uint64_t address, void** lo
   return UCS_OK;
 }
 
+void fake_ucp::forget_registration(const void*, std::size_t) noexcept {
+  const api_entry in(*this, call::forget_registration);
+}
+
 void fake_ucp::rkey_destroy(ucp_rkey_h key) {
   api_entry in(*this, call::rkey_destroy);
   auto* const object = in.find(network_.rkeys, key);

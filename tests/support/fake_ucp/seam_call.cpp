@@ -57,6 +57,7 @@ constexpr std::array<description, call_count> descriptions{{
     {"request_cancel", false},
     {"request_free", false},
     {"read_process", true},
+    {"forget_registration", false},
     {"now", false},
     {"wait_readable", false},
     {"relax", false},

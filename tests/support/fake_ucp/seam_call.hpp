@@ -53,6 +53,7 @@ enum class call : unsigned char {
   request_cancel,
   request_free,
   read_process,
+  forget_registration,
   now,
   wait_readable,
   relax,

@@ -97,6 +97,42 @@ TEST(MessageMemory, ShortAtTheReceiverEndsTheConnection) {
   });
 }
 
+/// A message that the hardware is to read: the shortage may be at either side.
+TEST(MessageMemory, ShortWhereAMessageIsFetchedLosesNothing) {
+  with_every_shortage([](auto begin) {
+    simulated_pair_options options;
+    options.link.emulated_rma = false;
+    options.link.resources = {"self/memory0", "rc_verbs/rxe0:1"};
+    simulated_messages both(options);
+    const std::vector<std::byte> big = pattern(std::size_t{3} << 20U);
+    std::vector<std::byte> into(big.size());
+    buffer made;
+    request receive = both.receiver().start_receive(1, into);
+    begin();
+    request send = both.sender.start_send(1, big);
+    request other = both.sender.start_send(2, big);
+    both.settle(std::chrono::milliseconds(20));
+    request makes = both.receiver().start_receive(2, {made, into.size()});
+    both.settle(std::chrono::milliseconds(20));
+    other.cancel();
+    both.settle(std::chrono::milliseconds(20));
+    const bool any = was_short();
+    if (both.sender.status()) {
+      receive.cancel();
+      makes.cancel();
+    }
+    EXPECT_TRUE(both.network().run_until(
+        [&] { return send.done() && other.done() && receive.done() && makes.done(); }));
+    EXPECT_TRUE(any || !both.sender.status());
+    EXPECT_TRUE(both.outcome(receive) || holds_pattern(into));
+    EXPECT_TRUE(both.outcome(makes) || holds_pattern(made.bytes()));
+    EXPECT_TRUE(both.outcome(send) || holds_pattern(into));
+    EXPECT_EQ(both.network().live().memories, 0U);
+    EXPECT_EQ(both.network().live().rkeys, 0U);
+    return any;
+  });
+}
+
 /// Sends that wait for room, and gather: they are copied where the peer's credit comes.
 TEST(MessageMemory, ShortAtTheSenderFailsItsSends) {
   with_every_shortage([](auto begin) {

@@ -116,6 +116,45 @@ TEST_F(FileRegion, IsReadInPiecesOfAnySize) {
   }
 }
 
+/// Over hardware that registers what it sends.
+class UnregisteredFileBuffers : public FileRegion {
+ protected:
+  UnregisteredFileBuffers() : FileRegion(over_hardware()) {}
+  static simulated_pair_options over_hardware() {
+    simulated_pair_options options;
+    options.link.emulated_rma = false;
+    options.link.resources = {"self/memory0", "rc_verbs/rxe0:1"};
+    return options;
+  }
+  void refuse(unsigned nth) {
+    pair_.owner_process.faults().fail(call::am_send, UCS_ERR_IO_ERROR, nth);
+  }
+};
+
+TEST_F(UnregisteredFileBuffers, AreSentInPiecesThatUcxCopies) {
+  const auto exposed = expose(4 * piece);
+  const endpoint connection = pair_.connect();
+  remote_region region(connection, exposed->descriptor());
+  EXPECT_FALSE(read(region, 0, 100));
+  for (const unsigned nth : {1U, 2U}) {
+    const std::uint64_t before = pair_.owner_process.count(call::am_send);
+    refuse(nth);
+    EXPECT_FALSE(read(region, 5, 3 * piece));
+    EXPECT_GE(pair_.owner_process.count(call::am_send) - before, 2 * piece / 1024);
+  }
+  EXPECT_FALSE(connection.status());
+}
+
+TEST_F(UnregisteredFileBuffers, LoseTheConnectionByASecondError) {
+  const auto exposed = expose(4 * piece);
+  const endpoint connection = pair_.connect();
+  remote_region region(connection, exposed->descriptor());
+  EXPECT_FALSE(read(region, 0, 100));
+  refuse(1);
+  refuse(4);
+  EXPECT_EQ(read(region, 0, 3 * piece), errc::connection_reset);
+}
+
 TEST_F(FileRegion, MayBeEmpty) {
   const auto exposed = expose(0);
   const endpoint connection = pair_.connect();

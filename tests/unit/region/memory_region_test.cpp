@@ -157,6 +157,22 @@ simulated_pair_options with_hardware() {
   return options;
 }
 
+TEST(RegisteredRegion, LeavesNoRegistrationBehind) {
+  for (const bool hardware : {true, false}) {
+    simulated_pair pair(hardware ? with_hardware() : simulated_pair_options());
+    std::vector<std::byte> memory(100'000);
+    memory_region exposed(pair.owner_context, std::span(memory), access::read_write);
+    const std::uint64_t before = pair.owner_process.count(call::mem_map);
+    exposed.close();
+    const std::uint64_t expected = hardware ? 1 : 0;
+    EXPECT_EQ(pair.owner_process.count(call::forget_registration), 2 * expected)
+        << "also of the page that is registered next";
+    EXPECT_EQ(pair.owner_process.count(call::mem_map) - before, expected)
+        << "the next registration empties UCX's list";
+    EXPECT_EQ(pair.network.live().memories, 0U);
+  }
+}
+
 TEST(UnregisteredRegion, IsReachedByMessage) {
   for (const ucs_status_t status : {UCS_ERR_IO_ERROR, UCS_ERR_NO_MEMORY}) {
     simulated_pair_options options = with_hardware();
@@ -267,7 +283,7 @@ TEST(UnregisteredRegion, IsAnsweredInPiecesThatUcxCopies) {
     EXPECT_GE(pair.owner_process.count(call::am_send) - before, 99U) << "pieces of 1 KiB";
   }
   ASSERT_EQ(warnings.size(), 1U) << "once for a connection";
-  EXPECT_TRUE(mentions(warnings[0], "answers go in small pieces")) << warnings[0];
+  EXPECT_TRUE(mentions(warnings[0], "goes in small pieces")) << warnings[0];
 }
 
 TEST(UnregisteredRegion, LosesTheConnectionWhereSmallPiecesFailToo) {

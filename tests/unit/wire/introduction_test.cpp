@@ -16,6 +16,7 @@ introduction sample_introduction() {
   made.identity = 0x1122334455667788;
   made.features = feature::am | feature::tag;
   made.borrows = true;
+  made.fetches = true;
   made.unique = true;
   made.segment = 1052672;
   made.largest_eager = 524288;
@@ -32,6 +33,7 @@ TEST(Introduction, ComesBackAsItWasWritten) {
   EXPECT_EQ(read->identity, sample_introduction().identity);
   EXPECT_EQ(read->features, sample_introduction().features);
   EXPECT_TRUE(read->borrows);
+  EXPECT_TRUE(read->fetches);
   EXPECT_TRUE(read->unique);
   EXPECT_EQ(read->segment, sample_introduction().segment);
   EXPECT_EQ(read->largest_eager, sample_introduction().largest_eager);
