@@ -79,7 +79,7 @@ struct endpoint_options {
   /// The peer is a UCX worker without this library. It is sent no hello, no messages and no
   /// heartbeat. The connection is `active` when UCX has connected the two. Regions of the peer
   /// (`remote_descriptor::of_key`) are reached by UCX alone. Everything that the peer would have to
-  /// answer fails with `not_supported`.
+  /// answer fails with `not_supported`. An error for accepted requests.
   bool plain_peer = false;
   /// Tell of this connection. A constructor that fails, or that waits for the peer, tells its
   /// caller alone why the connection was not made.

@@ -119,7 +119,7 @@ std::size_t connection_table::active(const connection_observer* observer) const 
 
 endpoint_core* connection_table::find_nameless(ucp_ep_h handle) const noexcept {
   const auto found = std::find_if(all_.begin(), all_.end(), [&](const endpoint_core* e) {
-    return e->handle() == handle && e->session().number() == 0;
+    return e->handle() == handle && e->session().number() == 0 && !e->is_plain();
   });
   return found == all_.end() ? nullptr : *found;
 }

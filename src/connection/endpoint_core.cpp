@@ -294,7 +294,7 @@ void endpoint_core::wired_up() noexcept {
   try {
     worker_.defer([weak = weak_from_this()] {
       const std::shared_ptr<endpoint_core> kept = weak.lock();
-      if (kept && kept->state_ == endpoint_state::connecting) kept->establish(0);
+      if (kept) kept->session_.wired_up();
     });
   } catch (const std::bad_alloc&) {
     session_.part_soon(make_error_code(errc::no_memory));

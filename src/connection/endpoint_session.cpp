@@ -57,6 +57,14 @@ void endpoint_session::say_hello(clock::time_point connect_deadline) {
   worker.sender().send(connection_, said, payload, frame_sender::kind::hello);
 }
 
+void endpoint_session::wired_up() {
+  if (connection_.state() != endpoint_state::connecting) return;
+  if (const auto fit = check_transports(); !fit) {
+    return connection_.fail(fit.why().code, fit.why().text);
+  }
+  connection_.establish(0);
+}
+
 /// Returns what this side says of itself.
 std::vector<std::byte> endpoint_session::introduce(std::string words) const {
   const worker_core& worker = connection_.worker();

@@ -67,6 +67,9 @@ class endpoint_session {
   /// Returns whether it is of a hello with this address, or over this endpoint.
   bool came_by(std::span<const std::byte> address, ucp_ep_h over) const noexcept;
 
+  /// UCX has connected to a peer that is not greeted.
+  void wired_up();
+
   /// Says whether this side wants the connection.
   result<void> check(const introduction& theirs) const;
   void welcome(introduction&& theirs, std::uint64_t room);

@@ -18,6 +18,9 @@ const char* misplaced_option(const endpoint_options& options, connected_by way) 
   if (way == connected_by::request && !options.local.empty()) {
     return "endpoint_options::local: an accepted connection has its listener's address";
   }
+  if (way == connected_by::request && options.plain_peer) {
+    return "endpoint_options::plain_peer: a listener accepts peers that say hello";
+  }
   if (way == connected_by::name && options.wait == connect_wait::none) {
     return "endpoint_options::wait: to connect by name waits for the name; connection_manager does "
            "not, nor does a socket address";

@@ -163,6 +163,7 @@ void send_operation::offer_key() {
   const bool fits = size >= outgoing_messages::least_lent && size <= outgoing_messages::most_lent &&
                     bytes_.contiguous() && !bytes_.on_device();
   if (!fits || !endpoint()->messages().offers_keys()) return;
+  fetched_.end();  // of a try that found no memory for its header
   if (!fetched_.begin(worker().context(), bytes_.from(0))) return;  // then it goes in pieces
   const rma_offer offer{reinterpret_cast<std::uintptr_t>(bytes_.from(0).data()), fetched_.key()};
   if (offer.key.empty() || offer.key.size() > rma_offer::most_key ||

@@ -195,6 +195,32 @@ TEST(PlainConnection, OutlivesSilenceAndCloses) {
   EXPECT_EQ(all.pair.reader_process.count(call::am_send), 0U);
 }
 
+TEST(PlainConnection, IsHeldToItsTerms) {
+  foreign_pair all({});
+  for (const connection_terms& terms :
+       {connection_terms{.require_rdma = true}, connection_terms{.transports = {"rc"}}}) {
+    endpoint connection(all.pair.reader, all.pair.owner.address(),
+                        {.terms = terms, .plain_peer = true});
+    std::error_code ec;
+    connection.wait_connected(ec);
+    EXPECT_EQ(ec, terms.require_rdma ? errc::no_rdma : errc::not_supported);
+  }
+}
+
+TEST(PlainConnection, IsFencedWithoutItsPeer) {
+  foreign_pair all(hardware());
+  endpoint connection = all.connect();
+  remote_region region(connection, all.descriptor());
+  all.pair.reader_process.faults().delay(call::put, 60s);
+  const std::vector<std::byte> from = pattern(100, 7);
+  const request begun = region.start_write_at(0, from);
+  const auto before = all.pair.network.now();
+  connection.fence();
+  EXPECT_EQ(all.pair.network.now(), before) << "it waited";
+  EXPECT_EQ(all.pair.network.count(call::worker_fence), 1U);
+  connection.close(close_mode::abort);
+}
+
 TEST(PlainConnection, WhoseWiringFailsFails) {
   foreign_pair all(hardware());
   for (const bool late : {false, true}) {
