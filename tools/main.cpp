@@ -39,6 +39,14 @@ class plain_texts : public CLI::Formatter {
     if (group == ucx::tool::old_names_group) return {};
     return Formatter::make_group(std::move(group), is_positional, std::move(options));
   }
+  std::string make_help(const CLI::App* command, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    std::string text = Formatter::make_help(command, std::move(name), mode);
+    // A group that is left out leaves an empty line behind.
+    const std::size_t at = text.find("\n\n\n");
+    if (at != text.npos) text.erase(at, 1);
+    return text;
+  }
   std::string make_footer(const CLI::App* command) const override {
     const std::string footer = command->get_footer();
     return footer.empty() ? footer : footer + '\n';

@@ -85,7 +85,7 @@ TEST_F(ServeGpuCopies, AreListedWithTheirDevice) {
   EXPECT_THAT(listed, HasSubstr("  cuda:1  "));
   EXPECT_THAT(listed, HasSubstr("  host  "));
   EXPECT_THAT(run_tool({"stat", server.url("tensor")}).out, HasSubstr("memory      cuda:1\n"));
-  EXPECT_THAT(run_tool({"info", server.url("tensor")}).out, HasSubstr("memory    cuda:1\n"));
+  EXPECT_THAT(run_tool({"info", server.url("tensor")}).out, HasSubstr("memory      cuda:1\n"));
   const auto described =
       nlohmann::json::parse(run_tool({"stat", "--json", server.url("tensor")}).out);
   EXPECT_EQ(described["memory"], "cuda");

@@ -128,6 +128,7 @@ TEST(OldNames, AreHiddenFromHelpManualAndCompletion) {
     const std::string help = run_tool({each.command, "--help"}).out;
     EXPECT_THAT(help, HasSubstr(each.now + ' '));
     EXPECT_THAT(help, Not(HasSubstr(each.before)));
+    EXPECT_THAT(help, Not(HasSubstr("\n\n\n")));
     EXPECT_THAT(texts, HasSubstr(each.now + ' '));
     const std::string before = each.before.substr(2);
     EXPECT_THAT(texts, Not(HasSubstr(before)));  // fish has no dashes there
