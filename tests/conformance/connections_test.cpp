@@ -41,7 +41,8 @@ using clock = std::chrono::steady_clock;
 
 TEST_P(ConformanceB, B7_ConnectsByName) {
   const listener door(server_, any_port);
-  const endpoint connection(client_, {"localhost", door.address().port()});
+  const std::string name = goes_over_verbs() ? network_host() : "localhost";
+  const endpoint connection(client_, {name, door.address().port()});
   EXPECT_EQ(connection.peer(), door.address());
   std::error_code ec;
   const endpoint none(client_, {"no-such-host.invalid", 7}, {.connect_timeout = 3s}, ec);
@@ -99,7 +100,7 @@ TEST_P(ConformanceB, B9_ConnectsFromAnAddress) {
     EXPECT_EQ(*from, free);
   }
   // 127.0.0.5 can be bound, but no interface shows it, without which UCX finds no way.
-  for (const char* foreign : {"192.0.2.1:0", "127.0.0.5:0", "[::1]:0"}) {
+  for (const char* foreign : {"198.51.100.1:0", "127.0.0.5:0", "[::1]:0"}) {
     std::error_code ec;
     const endpoint none(client_, door.address(), {.local = socket_address(foreign)}, ec);
     EXPECT_EQ(ec, errc::bad_address) << foreign;
@@ -355,7 +356,8 @@ TEST_P(ConformanceB, B23_OutstandingEndsWithConnection) {
   std::optional<event_loop> loop(std::in_place, *silent);
   endpoint connection(client_, silent->address());
   connection.wait_connected();
-  remote_region region(connection, exposed.descriptor());
+  remote_region region(connection, exposed.descriptor(),
+                       {.transfer_method = transfer_method::message});
   loop.reset();
   std::vector<std::byte> into(10);
   request read = region.start_read_at(0, into);

@@ -193,7 +193,7 @@ TEST_F(Listener, RefusesAnAddressThatIsTaken) {
 
 TEST_F(Listener, RefusesAnAddressThatIsNotOfThisMachine) {
   std::error_code ec;
-  const listener far(server_, socket_address("192.0.2.1:0"), {}, ec);
+  const listener far(server_, socket_address("198.51.100.1:0"), {}, ec);
   EXPECT_EQ(ec, errc::bad_address);
   const listener nowhere(server_, socket_address(), {}, ec);
   EXPECT_EQ(ec, errc::bad_address);

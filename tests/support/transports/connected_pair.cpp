@@ -155,7 +155,7 @@ std::vector<pair_options> message_pairs(route over) {
   std::vector<pair_options> all;
   for (const progress_mode reader :
        {progress_mode::caller, progress_mode::polling_thread, progress_mode::sleeping_thread}) {
-    all.push_back({over, progress_mode::external, reader, {}, {}});
+    all.push_back({over, progress_mode::external, reader, {}, {}, false, true});
   }
   return all;
 }
@@ -220,7 +220,9 @@ std::string connected_pair::why_not_forced() {
 
 remote_region connected_pair::open(const memory_region& region) {
   std::error_code ec;
-  remote_region made(*connection, region.descriptor(), {}, ec);
+  remote_region_options wanted;
+  if (options.by_message && goes_over_verbs()) wanted.transfer_method = transfer_method::message;
+  remote_region made(*connection, region.descriptor(), wanted, ec);
   if (!ec) return made;
   if (std::getenv("UCXIO_TRANSFER_METHOD") == nullptr || !is_unreal(ec))
     throw error(ec, "opening a region");

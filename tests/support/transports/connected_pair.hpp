@@ -47,6 +47,8 @@ struct pair_options {
   worker_options owner_defaults = {};   ///< All but `progress`.
   worker_options reader_defaults = {};  ///< All but `progress`.
   bool adopted = false;  ///< Contexts and workers are UCX's own, made elsewhere and taken over.
+  /// Regions are read and written by message over verbs, too: a device serves a paused owner's.
+  bool by_message = false;
 };
 
 /// Makes a name of letters, digits and underscores: of a parameterised test.
