@@ -78,7 +78,9 @@ usage difference(const usage& after, const usage& before) {
 
 void receive(const std::string& bind) {
   const ucx::context context;
-  ucx::worker worker(context, patient());
+  ucx::worker_options options = patient();
+  options.operation_timeout = std::chrono::hours(1);  // nothing may come for long
+  ucx::worker worker(context, options);
   std::vector<ucx::endpoint> peers;
   const ucx::listener door(worker, ucx::socket_address(bind), [&](ucx::connection_request knocks) {
     peers.emplace_back(worker, std::move(knocks));
