@@ -61,7 +61,7 @@ UCXIO_EXPORT client further_client(const client& first, std::size_t number,
 /// The options of a client.
 struct client_options {
   /// UCX's transports, devices and configuration. Without named devices, UCX may use the interface
-  /// that leads to the server and, unless that is loopback, the machine's RDMA devices.
+  /// that leads to the server and, unless that is loopback, its RDMA ports (`docs/how-to/rdma.md`).
   context_options context = {};
   /// Progress and deadlines. With `automatic` the caller's calls drive progress, from any thread.
   worker_options worker = {};

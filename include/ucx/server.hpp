@@ -44,7 +44,7 @@ struct server_options {
   /// write published memory, whatever was granted (`docs/how-to/security.md`).
   bool insecure = false;
   /// UCX's transports, devices and configuration. Without named devices, UCX may use the interface
-  /// of `bind` and, unless that is loopback, the machine's RDMA devices.
+  /// of `bind` and, unless that is loopback, its RDMA ports (`docs/how-to/rdma.md`).
   context_options context = {};
   /// Progress and deadlines. With `automatic`, a thread sleeps, and spins a little after activity.
   worker_options worker = {};

@@ -42,8 +42,8 @@ std::error_code connect_error() noexcept;
 std::error_code memory_error(ucs_status_t status, bool allocating, bool shared) noexcept;
 
 /// With RDMA hardware a worker locks this much, about, for what it receives. That was 0.5 MiB at
-/// once, and 64 MiB with its first connection (1.13.1, one port). UCX that may lock less tries again
-/// and again, so that the worker neither works nor fails.
+/// once, and 64 MiB with its first connection (1.13.1, one port). UCX that may lock less tries
+/// again and again, so that the worker neither works nor fails.
 inline constexpr std::size_t memory_locked_by_worker = std::size_t{72} << 20U;
 
 /// Returns why a worker with RDMA hardware has too little of it, and what to do, in words.
