@@ -2,7 +2,7 @@
 # Runs the tests over RDMA: in two virtual machines on one wire, each with a soft-RoCE device, so that UCX's verbs
 # transports are used where there is no such hardware.
 #   tests/run-rdma.sh [--quick|--whole] [--part NAME]... [BUILD]
-#     --quick      what a change must pass, in ten minutes at most (default)
+#     --quick      what a change to RDMA must pass, in ten minutes at most (default); .ci/run has the part `smoke`
 #     --whole      all, in an hour or two
 #     --part NAME  this part alone, of tests/rdma/NAME.sh: smoke, hosts, cases
 #     BUILD        a build, which is taken as it is; without one build/dev is built
