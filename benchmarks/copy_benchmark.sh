@@ -39,7 +39,7 @@ for ((i = 0; i < files; ++i)); do
 done
 
 coproc serving {
-  exec "$ucxio" serve --quiet --writable --store one="$work/one" --store many="$work/many" \
+  exec "$ucxio" serve --ucx --quiet --writable --store one="$work/one" --store many="$work/many" \
     --store into="$memory"
 }
 # shellcheck disable=SC2154 # bash sets it

@@ -18,7 +18,7 @@ head -c "${mib}M" /dev/urandom >"$folder/input"
 port=$((20000 + RANDOM % 10000))
 
 # Each has a reader, from $1 on, that listens, and a sender.
-read_ucxio() { "$ucxio" pipe receive --quiet --bind "127.0.0.1:$1"; }
+read_ucxio() { "$ucxio" pipe receive --ucx --quiet --bind "127.0.0.1:$1"; }
 send_ucxio() { "$ucxio" pipe send "ucx://127.0.0.1:$1/pipe"; }
 read_message() { UCXIO_TRANSFER_METHOD=message read_ucxio "$1"; }
 send_message() { UCXIO_TRANSFER_METHOD=message send_ucxio "$1"; }

@@ -16,8 +16,8 @@ import sys
 
 import plots
 
-PROGRAMS = ["stream", "latency", "cpu", "server", "connections", "message", "text", "mapped", "boost", "store",
-            "alternatives", "alternatives_host"]
+PROGRAMS = ["stream", "latency", "cpu", "server", "connections", "message", "text", "mapped", "key", "boost",
+            "store", "alternatives", "alternatives_host"]
 NETWORKS = {"loopback": "Over the loopback interface, and within one host",
             "namespaces": "Over a pair of interfaces between two namespaces",
             "newest": "Within one host, with UCX's newest release"}
@@ -27,6 +27,7 @@ SECTIONS = {"Streams": r"(tcp|host|shm)/(read( verified)?|write|seek\+read|write
             "Servers": r"server/|.* lanes",
             "Messages": r"(tcp|shm)/(round trip|send|rate)/|socket/|by hand/",
             "Text, mapped memory, Boost and stores": r"text/|mapped/|store/|\w+/boost ",
+            "Memory by its bare key": r"key/",
             "Other libraries": r"alternatives/"}
 # Lines without a target that the page has all the same: those within one host.
 WITHOUT_TARGET = r"(host|shm)/(?!boost)"

@@ -50,7 +50,11 @@ std::vector<std::byte> from_text(const std::string& text) {
 void serve(std::size_t size, server_process::memory whose, access granted,
            const std::filesystem::path& store, int tell, int quit) {
   const std::string anywhere = tested_network().owner_address + ":0";
-  server named({.bind = anywhere, .insecure = !socket_address(anywhere).is_loopback()});
+  server_options by_ucx;
+  by_ucx.bind = anywhere;
+  by_ucx.insecure = !socket_address(anywhere).is_loopback();
+  by_ucx.context.transports = {"ucx"};
+  server named(by_ucx);
   std::unique_ptr<std::byte, decltype(&std::free)> own(nullptr, &std::free);
   publication matrix;
   const bool huge = whose == server_process::memory::callers_huge;

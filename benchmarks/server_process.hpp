@@ -15,7 +15,7 @@
 namespace ucx::benchmarks {
 
 /// A forked process, pinned to `owner_core` (with memory of a device to half of the machine), that
-/// publishes `size` bytes of the pattern as "matrix", with all the defaults of a server; and
+/// publishes `size` bytes of the pattern as "matrix", with all the defaults of a server by UCX; and
 /// exposes them by hand over a second worker of the same mode.
 class server_process {
  public:

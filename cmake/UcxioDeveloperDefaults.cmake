@@ -20,3 +20,7 @@ if(UCXIO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER
       "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime;${UCXIO_CCACHE}")
 endif()
+
+# A source is named by its path below this folder, in messages of tests and asserts: a compiler's cache then serves
+# every checkout.
+add_compile_options("-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")

@@ -1,25 +1,26 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing for a purpose, and does nothing when none is.
-#   cmake/setup.sh build|tests|benchmarks|gpu|rdma|ci
+#   cmake/setup.sh build|tests|python|benchmarks|gpu|rdma|ci
 # Needs root or sudo only when something is missing. What is optional (rdma) asks nobody for a password: it ends with 77
 # where sudo would.
 set -euo pipefail
 
 # PACKAGE:COMMAND where a command of any origin will do, PACKAGE alone where the package must be there.
 packages=(g++:c++ cmake:cmake ninja-build:ninja pkg-config:pkg-config libmsgpack-cxx-dev libxxhash-dev
-  libucx-dev libcli11-dev libfmt-dev nlohmann-json3-dev
+  libucx-dev libssl-dev libcli11-dev libfmt-dev nlohmann-json3-dev
   libzstd-dev liblz4-dev)
 case ${1:-} in
   build) ;;
   tests) packages+=(libgtest-dev libgmock-dev libboost-iostreams-dev libsqlite3-dev python3:python3 iproute2:ip) ;;
+  python) packages+=(python3:python3 python3-dev python3-venv) ;;
   benchmarks) packages+=(libbenchmark-dev libboost-iostreams-dev) ;;
   gpu) packages+=(libgtest-dev libgmock-dev libbenchmark-dev libboost-iostreams-dev libsqlite3-dev python3-venv) ;;
   rdma) packages=(qemu-system-x86:qemu-system-x86_64 iproute2:rdma ibverbs-providers xz-utils:xz) ;;
   ci)
     packages+=(libgtest-dev libgmock-dev libbenchmark-dev libboost-dev libboost-iostreams-dev libsqlite3-dev g++:g++ clang:clang++
-      libclang-rt-dev doxygen:doxygen python3-venv ccache:ccache valgrind gdb:gdb zsh:zsh fish:fish iproute2:ip)
+      libclang-rt-dev doxygen:doxygen python3-dev python3-venv ccache:ccache valgrind gdb:gdb zsh:zsh fish:fish iproute2:ip)
     ;;
-  *) echo "usage: $0 build|tests|benchmarks|gpu|rdma|ci" >&2; exit 2 ;;
+  *) echo "usage: $0 build|tests|python|benchmarks|gpu|rdma|ci" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null; then

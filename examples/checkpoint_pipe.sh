@@ -11,7 +11,7 @@ start_receiver() { # DIRECTORY : sets url
   rm -f told
   "$program" receive "$1" >told 2>why & receiver=$!
   for _ in {1..600}; do
-    if url=$(grep -s -m 1 -o 'ucx://.*' told); then return; fi
+    if url=$(grep -s -m 1 -o 'ucx[a-z+]*://.*' told); then return; fi
     sleep 0.05
   done
   echo "checkpoint_pipe: the receiver did not start: $(cat why)" >&2; exit 1

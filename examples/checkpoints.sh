@@ -11,7 +11,7 @@ soon() { # waits until the command succeeds
   for _ in {1..1200}; do if "$@" >&/dev/null; then return; fi; sleep 0.05; done
   echo "checkpoints: this did not happen: $*" >&2; exit 1
 }
-url_in() { soon grep -q 'ucx://' "$1"; grep -o 'ucx://[^ ]*' "$1"; }
+url_in() { soon grep -q 'ucxs\?://' "$1"; grep -o 'ucxs\?://[^ ]*' "$1"; }
 longer_than() { [ "$(stat -c %s "$2")" -gt "$1" ]; }
 serve() { # FILE-FOR-THE-URL ARGUMENTS... : a server until the end of this script
   "$ucxio" serve --quiet "${@:2}" >"$1" & pids+=($!)

@@ -1,5 +1,5 @@
 // Is a copy what its original is? Their owner hashes the original: none of it is fetched.
-//   compare_files ucx://node7:7471/weights /data/model.bin
+//   compare_files ucxs://node7:7471/weights /data/model.bin
 // Without arguments: a server in this process, and a file beside a copy with one other byte.
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,4 @@
-// Follows a log of another node, as tail -f does:  follow_log ucx://node7:7471/log
+// Follows a log of another node, as tail -f does:  follow_log ucxs://node7:7471/log
 // Without a URL, writer, server and follower are in this process, and the log ends with "end".
 #include <chrono>
 #include <filesystem>

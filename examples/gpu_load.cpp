@@ -1,5 +1,5 @@
 // A file that a peer serves, read straight into the memory of a GPU.
-//   gpu_load URL          # ucx://node7:7471/weights
+//   gpu_load URL          # ucxs://node7:7471/weights
 #include <iostream>
 #include <string>
 

@@ -1,7 +1,7 @@
 // Reads the lines of a compressed file that somebody serves, by URL, or of a local one: the filters
 // of Boost.Iostreams over a device of ours. gzip_lines URL|PATH
-//   ucxio serve notes.gz           prints ucx://127.0.0.1:41231
-//   gzip_lines ucx://127.0.0.1:41231/notes.gz
+//   ucxio serve notes.gz           prints ucxs://127.0.0.1:41231
+//   gzip_lines ucxs://127.0.0.1:41231/notes.gz
 #include <cstddef>
 #include <exception>
 #include <iostream>

@@ -1,5 +1,5 @@
 // Asks a database of SQLite's that a server has in a store: only the pages that a query needs are
-// moved. Any program does so that opens "ucx://..." with the VFS "ucx".
+// moved. Any program does so that opens "ucxs://..." with the VFS "ucx".
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>

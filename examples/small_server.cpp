@@ -1,7 +1,7 @@
 // A server in thirty lines: a table of this process, which changes while others read it, and a file
 // of this machine. Serves until its standard input ends.
-//   small_server       prints ucx://127.0.0.1:41231
-//   ucxio ls ucx://127.0.0.1:41231
+//   small_server       prints ucxs://127.0.0.1:41231
+//   ucxio ls ucxs://127.0.0.1:41231
 #include <algorithm>
 #include <iostream>
 #include <span>

@@ -15,11 +15,11 @@ trap 'rm -rf "$there"' EXIT
   "$ucxio" pipe receive 2>"$there/told" >"$there/archive" || code=$?
   echo $code >"$there/code"
 ) &
-until grep -q ucx:// "$there/told" 2>/dev/null; do
+until grep -q :// "$there/told" 2>/dev/null; do
   [ ! -e "$there/code" ] || { cat "$there/told" >&2; exit 1; } # it could not listen
   sleep 0.05
 done
-url=$(sed -n 's/.*\(ucx:.*\)/\1/p' "$there/told")
+url=$(sed -n 's/.* \(ucx[^ ]*:\/\/.*\)/\1/p' "$there/told")
 
 tar -C "$source" -cf - . | "$ucxio" pipe send "$url"
 wait

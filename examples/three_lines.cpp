@@ -1,6 +1,6 @@
 // Reads the lines of what somebody serves, by URL, or of a local file: three_lines URL|PATH
-//   ucxio serve notes.txt          prints ucx://127.0.0.1:41231
-//   three_lines ucx://127.0.0.1:41231/notes.txt
+//   ucxio serve notes.txt          prints ucxs://127.0.0.1:41231
+//   three_lines ucxs://127.0.0.1:41231/notes.txt
 #include <cstddef>
 #include <iostream>
 #include <string>

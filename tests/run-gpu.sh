@@ -57,7 +57,7 @@ for example in gpu_to_gpu gpu_checkpoint; do
   timeout 120 bin/$example || failed=1
 done
 echo "=== gpu_load"
-coproc server { exec bin/ucxio serve --quiet model=bin/ucxio-gpu-tests --gpu-copy tensor=bin/ucxio; }
+coproc server { exec bin/ucxio serve --ucx --quiet model=bin/ucxio-gpu-tests --gpu-copy tensor=bin/ucxio; }
 pid=$server_PID
 read -r -t 60 -u "${server[0]}" url || failed=1
 timeout 120 bin/gpu_load "$url/model" || failed=1

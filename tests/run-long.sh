@@ -7,11 +7,13 @@
 #   repeat    60 min: all tests five times, and five times with both processors busy
 #   rdma      90 min: all that goes over RDMA, in virtual machines (tests/run-rdma.sh)
 #   mutants   60 min: which of the known ways to break the source no test notices (tests/support/mutants/mutate.py)
+#   wheels    15 min: the sdist and the wheel of the Python package, of each interpreter here
 #   debian12, debian13   40 min each: README's commands in a fresh system, as root
 # Goes on after a step that fails, and says at the end how each one ended.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 unset UCXIO_CASES UCXIO_TOOL UCXIO_TRANSFER_METHOD UCXIO_WAY UCXIO_CUDA_DRIVER UCXIO_FAKE_CUDA_SEED UCXIO_ROUTE
+unset UCXIO_PASSED # everything is run
 
 # Sets `wheel`, the prefix of UCX's wheel.
 newest_ucx() { wheel=$(tests/support/run/newest_ucx.sh); }
@@ -70,15 +72,22 @@ repeat() {
 
 rdma() { tests/run-rdma.sh --whole; }
 mutants() { newest_ucx && tests/support/mutants/mutate.py; }
+wheels() {
+  local interpreter outcome=0
+  for interpreter in python3 python3.12 python3.13 python3.14; do
+    ! command -v $interpreter >/dev/null || tests/support/run/python_wheels.sh $interpreter || outcome=1
+  done
+  return $outcome
+}
 debian12() { tests/support/run/in_debian.sh bookworm examples/quickstart.sh tests/run.sh; }
 debian13() { tests/support/run/in_debian.sh trixie examples/quickstart.sh tests/run.sh; }
 
 steps=("$@")
-[ $# -gt 0 ] || steps=(newest whole fuzz repeat rdma mutants debian12 debian13)
+[ $# -gt 0 ] || steps=(newest whole fuzz repeat rdma mutants wheels debian12 debian13)
 for step in "${steps[@]}"; do
   case $step in
-    newest | whole | fuzz | repeat | rdma | mutants | debian12 | debian13) ;;
-    *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    newest | whole | fuzz | repeat | rdma | mutants | wheels | debian12 | debian13) ;;
+    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Runs the tests over RDMA: in two virtual machines on one wire, each with a soft-RoCE device, so that UCX's verbs
 # transports are used where there is no such hardware.
-#   tests/run-rdma.sh [--quick|--whole] [--part NAME]... [BUILD]
+#   tests/run-rdma.sh [--quick|--whole] [--part NAME[:WHAT]]... [BUILD]
 #     --quick      what a change to RDMA must pass, in ten minutes at most (default); .ci/run has the part `smoke`
 #     --whole      all, in an hour or two
-#     --part NAME  this part alone, of tests/rdma/NAME.sh: smoke, hosts, cases
+#     --part NAME  this part alone, of tests/rdma/NAME.sh: smoke, hosts, cases. Of its steps, those that WHAT names:
+#                  hosts:VERB, cases:PROGRAM or cases:PROGRAM:FILTER, as cases:fabric:Listener.*
 #     BUILD        a build, which is taken as it is; without one build/dev is built
 # Ends with 0 when all passed, and with 77, saying why, where QEMU, the kernel or a static busybox can not be had.
 #
@@ -13,14 +14,14 @@
 # is quicker than `tcg` (default), where it works; LD_LIBRARY_PATH may name another UCX.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-usage() { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 kind=quick parts=()
 while [ $# -gt 0 ]; do
   case $1 in
     --quick) kind=quick ;;
     --whole) kind=whole ;;
     --part)
-      [ -x "tests/rdma/${2:-}.sh" ] || usage
+      case ${2:-} in smoke | hosts | hosts:* | cases | cases:*) ;; *) usage ;; esac
       parts+=("$2")
       shift
       ;;
@@ -157,7 +158,7 @@ share() { # DIRECTORY
 
 # Makes the first file system of machine NUMBER.
 make_initrd() { # NUMBER
-  local root=$work/$1/root i
+  local root=$work/$1/root i each
   mkdir -p "$root"/{applets,proc,sys,dev,etc,job,modules}
   cp "$busybox" "$root/busybox"
   cp "$cache"/kernel/modules/* "$root/modules/"
@@ -168,7 +169,7 @@ make_initrd() { # NUMBER
   printf '127.0.0.1 localhost\n' >"$root/etc/hosts"
   echo "$1" >"$root/job/number"
   pwd -P >"$root/job/directory"
-  printf '%s\n' "${parts[@]}" >"$root/job/parts"
+  for each in "${parts[@]}"; do echo "${each/:/ }"; done >"$root/job/parts"
   realpath "$build" >"$root/job/build"
   for i in "${!shared[@]}"; do echo "share$i ${shared[i]}"; done >"$root/job/mounts"
   echo "export UCXIO_RDMA_KIND=$kind" >"$root/job/environment"
@@ -199,7 +200,7 @@ show() { # NUMBER FILE
 
 if [ $# -eq 0 ]; then
   cmake --preset dev >"$work/configured" 2>&1 || { cat "$work/configured"; exit 1; }
-  cmake --build build/dev --target ucxio-rdma-{peer,messages} ucxio-tool ucxio-test-peer ucxio-{conformance,fabric,process,tool}-tests
+  cmake --build build/dev --target ucxio-rdma-{peer,messages} ucxio-tool ucxio-{test,plain}-peer ucxio-{conformance,fabric,process,tool}-tests
 fi
 [ "$(uname -m)" = x86_64 ] || not_run "the machines are x86_64"
 cmake/setup.sh rdma >"$work/packages" 2>&1 || not_run "$(tr '\n' ' ' <"$work/packages")"
@@ -224,7 +225,8 @@ IFS=: read -ra libraries <<<"${LD_LIBRARY_PATH:-}"
 for each in "${libraries[@]}"; do share "$each"; done
 for number in 1 2; do make_initrd $number; done
 began=$SECONDS
-start 2
+# Cases are of one machine.
+[[ "${parts[*]/cases*/}" != *[a-z]* ]] || start 2
 : >"$work/1/out"
 start 1
 tail -n +1 -f "$work/1/out" &
@@ -242,7 +244,9 @@ fi
 show 1 qemu
 show 2 qemu
 show 2 out
-for number in 1 2; do tail -n 15 "$work/$number/console" 2>/dev/null | sed "s/^/machine $number, console: /" || true; done
+for number in 1 2; do
+  [ ! -s "$work/$number/console" ] || tail -n 15 "$work/$number/console" | sed "s/^/machine $number, console: /"
+done
 if [ $((SECONDS - began)) -ge $longest ]; then
   echo "run-rdma: FAILED: not ended after $longest s"
 else

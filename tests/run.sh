@@ -3,9 +3,9 @@
 #   tests/run.sh [--again] [--quick | NAME...]
 # --again   runs the tests even if they passed before and nothing has changed since
 # --quick   for a developer's loop: the unit and fabric tests only
-# NAME      these tests only: a label (unit, device, gpu, fabric, conformance, way, process, tool, example, instructions,
-#           house), a suite (RemoteStreambuf), or a case (RemoteStreambuf.ShowsBadbit*)
-# Takes UCXIO_WERROR=ON, UCXIO_BUILD_BENCHMARKS=ON and UCXIO_WITH_BOOST=ON from the environment.
+# NAME      these tests only: a label (unit, device, gpu, fabric, conformance, way, socket, process, tool, example, instructions,
+#           python, house), a suite (RemoteStreambuf), or a case (RemoteStreambuf.ShowsBadbit*)
+# Takes UCXIO_WERROR=ON, UCXIO_BUILD_BENCHMARKS=ON, UCXIO_WITH_BOOST=ON and UCXIO_BUILD_PYTHON=OFF from the environment.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -50,7 +50,7 @@ choose() {
   if [ $quick = 1 ]; then names=(unit fabric); fi
   if [ ${#names[@]} = 0 ]; then return; fi
   for name in "${names[@]}"; do
-    if [[ " $programs way example instructions house " == *" $name "* ]]; then
+    if [[ " $programs way socket example instructions python house " == *" $name "* ]]; then
       chosen+=("$name")
       continue
     fi
@@ -94,7 +94,8 @@ check_suites() {
 # What the outcome depends on: every file of the tree, the tools, UCX, and what the user says to it.
 fingerprint() {
   {
-    find . \( -path ./.git -o -path './build*' -o -path ./out -o -path ./.cache \) -prune \
+    find . \( -path ./.git -o -path './build*' -o -path ./out -o -path ./.cache -o -path ./python/build \
+      -o -path ./python/library \) -prune \
       -o -type f -print0 | sort -z | xargs -0 sha256sum
     "${CXX:-c++}" --version
     cmake --version
@@ -109,13 +110,13 @@ in_words() { echo "$(($1 / 60)) min $(($1 % 60)) s"; } # SECONDS
 announce() {
   local built tested
   if [ $scope = some ]; then
-    echo "The build takes up to 5 minutes on two processors; the tests that were asked for take what they take in all of 5."
+    echo "The build takes up to 5 minutes on two processors; the tests that were asked for take what they take in all of 11."
   elif [ -e "$took" ] && read -r built tested <"$took"; then
     echo "Last time the build took $(in_words "$built"), and the tests $(in_words "$tested")."
   elif [ $scope = quick ]; then
     echo "On two processors the build takes about 4 minutes the first time, and the tests about 2."
   else
-    echo "On two processors the build takes about 5 minutes the first time, and the tests about 5."
+    echo "On two processors the build takes about 5 minutes the first time, and the tests about 11."
   fi
 }
 
@@ -126,7 +127,22 @@ announce
 cmake/setup.sh tests
 mkdir -p $build
 begin=$SECONDS
-cmake --preset dev -DUCXIO_WERROR="${UCXIO_WERROR:-OFF}" -DUCXIO_WITH_BOOST="${UCXIO_WITH_BOOST:-AUTO}" \
+# The package for Python, where it is tested, and there is an interpreter for it. UCXIO_BUILD_PYTHON=OFF leaves it out.
+python=()
+if [ $scope = all ] || [[ " ${chosen[*]} " == *" python "* ]]; then
+  python=(-DUCXIO_BUILD_PYTHON=OFF)
+  if [ "${UCXIO_BUILD_PYTHON:-ON}" = ON ]; then
+    cmake/setup.sh python
+    code=0
+    interpreter=$(tests/support/run/python_venv.sh) || code=$?
+    case $code in
+      0) python=(-DUCXIO_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$interpreter") ;;
+      77) echo "The package for Python is left out." ;;
+      *) fail "no environment for Python could be made: it needs PyPI; UCXIO_BUILD_PYTHON=OFF leaves the package out" ;;
+    esac
+  fi
+fi
+cmake --preset dev "${python[@]}" -DUCXIO_WERROR="${UCXIO_WERROR:-OFF}" -DUCXIO_WITH_BOOST="${UCXIO_WITH_BOOST:-AUTO}" \
   -DUCXIO_BUILD_BENCHMARKS="${UCXIO_BUILD_BENCHMARKS:-OFF}" >$build/configure.log 2>&1 ||
   { cat $build/configure.log >&2; exit 1; }
 cmake --build $build --target "${targets[@]}"

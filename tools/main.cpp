@@ -2,11 +2,13 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <memory>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -53,9 +55,21 @@ class plain_texts : public CLI::Formatter {
   }
 };
 
+/// Messages about wrong arguments may be kept in a log. A token that is among them is not told.
+std::string without_tokens(std::string text) {
+  for (const std::string_view begin : {"ucxt1-", "ucxi1-"}) {
+    for (std::size_t at = text.find(begin); at != text.npos; at = text.find(begin, at)) {
+      at += begin.size();
+      const std::size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz234567", at);
+      text.replace(at, std::min(end, text.size()) - at, "...");
+    }
+  }
+  return text;
+}
+
 exit_code complain(exit_code code, const std::string& text) {
   if (text.empty()) return code;
-  ucx::tool::say("ucxio: " + ucx::tool::printable(text) + '\n');
+  ucx::tool::say("ucxio: " + without_tokens(ucx::tool::printable(text)) + '\n');
   return code;
 }
 
@@ -101,6 +115,7 @@ void describe(CLI::App& program, ucx::tool::client_settings& settings) {
   ucx::tool::add_cat(program, settings);
   ucx::tool::add_copy(program, settings);
   ucx::tool::add_put(program, settings);
+  ucx::tool::add_make_directory(program, settings);
   ucx::tool::add_move(program, settings);
   ucx::tool::add_remove(program, settings);
   ucx::tool::add_stat(program, settings);
@@ -108,14 +123,16 @@ void describe(CLI::App& program, ucx::tool::client_settings& settings) {
   ucx::tool::add_pipe(program, settings);
   ucx::tool::add_info(program, settings);
   ucx::tool::add_bench(program, settings);
+  ucx::tool::add_token(program);
+  ucx::tool::add_login(program);
   ucx::tool::add_completion(program);
   ucx::tool::add_manual(program);
-  ucx::tool::add_timeout(program, settings);
+  ucx::tool::add_client_options(program, settings);
   program.footer(
       "Examples:\n"
-      "  ucxio serve weights=/data/model.bin         prints ucx://127.0.0.1:41231\n"
-      "  ucxio ls ucx://127.0.0.1:41231\n"
-      "  ucxio cat ucx://127.0.0.1:41231/weights | sha256sum\n\n" +
+      "  ucxio serve weights=/data/model.bin         prints ucxs://127.0.0.1:41231\n"
+      "  ucxio ls ucxs://127.0.0.1:41231\n"
+      "  ucxio cat ucxs://127.0.0.1:41231/weights | sha256sum\n\n" +
       std::string(ucx::tool::exit_code_table()));
 }
 

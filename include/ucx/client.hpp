@@ -4,7 +4,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,8 +12,8 @@
 #include <vector>
 
 #include "ucx/access.hpp"
+#include "ucx/client_options.hpp"
 #include "ucx/content_digest.hpp"
-#include "ucx/context.hpp"
 #include "ucx/entry.hpp"
 #include "ucx/error.hpp"
 #include "ucx/peer_address.hpp"
@@ -24,7 +23,6 @@
 #include "ucx/url.hpp"
 #include "ucx/version.hpp"
 #include "ucx/worker.hpp"
-#include "ucx/worker_options.hpp"
 
 namespace ucx {
 
@@ -58,53 +56,21 @@ UCXIO_EXPORT client further_client(const client& first, std::size_t number,
 
 }  // namespace detail
 
-/// The options of a client.
-struct client_options {
-  /// UCX's transports, devices and configuration. Without named devices, UCX may use the interface
-  /// that leads to the server and, unless that is loopback, its RDMA ports (`docs/how-to/rdma.md`).
-  context_options context = {};
-  /// Progress and deadlines. With `automatic` the caller's calls drive progress, from any thread.
-  worker_options worker = {};
-};
-
-/// Counters of a client.
-struct client_statistics {
-  std::uint64_t opens = 0;          ///< Regions that were opened.
-  std::uint64_t requests = 0;       ///< Questions to the server.
-  std::uint64_t failures = 0;       ///< Questions that got an error, or no answer.
-  staging_statistics staging = {};  ///< Of device memory here, of the first connection.
-};
-
-/// The options of a commit.
-struct commit_options {
-  bool durable = false;  ///< The file and its name are on the device.
-  /// The writing ends: when the commit returns, other writers may open the name. If it succeeds,
-  /// the region is closed, for every handle that shares it. Otherwise it stays open, and can be
-  /// committed again if it was not thrown away (busy; io_error after it got its name).
-  bool close = false;
-};
-
-/// The files and directories directly in a directory of a store.
-struct directory_listing {
-  std::vector<entry> entries = {};  ///< By name.
-  /// The number of further names that are not served. They are symbolic links, special files, and
-  /// names that are not UTF-8 or too long. 0 where the server is from before it told.
-  std::uint64_t unserved = 0;
-
-#if UCXIO_OLD_NAMES
-#include "ucx/old_names/directory_listing.ipp"
-#endif
-};
-
-/// Gets entries as they come, some hundred at a time, in order. Returns whether to go on.
-using entry_visitor = std::function<bool(std::vector<entry>&&)>;
-
 /// A connection to one server. It lists, describes and opens the server's names. One connection
 /// serves any number of regions and streams, which keep it open.
-/// Threads: sharing one object is safe, but for the destructor, `close()` and moves. Everything
+/// Threads: sharing one object is safe, but for the destructor, `close()` and moves. Over a worker
+/// of the caller's it needs the `thread_mode` of that worker. Everything
 /// opened through it may be used from any thread, one thread at a time for each region or stream.
+///
+/// `start_` forms are requests. They complete when the server has answered, and the result is where
+/// the caller wanted it. A request that ends early leaves the result as it was, and takes nothing
+/// back: a change may have been made. Their errors are those of the other form.
+/// Lifetime: the result, and the handle of a region, until the request is done or gone. When the
+/// client goes, its requests are `closed`.
 class UCXIO_EXPORT client {
  public:
+  /// Makes a client of no server. Its calls fail with `closed`; `worker()` may not be called.
+  client() noexcept = default;
   /// Connects to the server of a URL, and ignores the URL's name. Returns when the server has
   /// answered. All addresses of the host are tried in the resolver's order, within one connect
   /// deadline.
@@ -120,6 +86,26 @@ class UCXIO_EXPORT client {
   /// Errors: those of the constructor by URL.
   explicit client(const worker_address& server, const client_options& options = {},
                   std::error_code& ec = throws);
+
+  /// Connects over a worker of the caller's, which drives the client from then on, with its own
+  /// options. The context needs the transports that the URL's scheme means. Such a client has one
+  /// connection, and no reconnecting. The file of a `ucx+file:` URL is read within the call.
+  /// Completes: in a round of progress, when `made` is the client. Until then `made` is empty.
+  /// Lifetime: `made`, until the request is done or gone.
+  /// Errors: those of the constructor; bad_configuration (other transports). A request that ends
+  /// early gives the connection up without waiting. The time-out is the worker's
+  /// `connect_timeout`, unless `options` have one.
+  static request start_connect(ucx::worker& driven, const url& server, client& made,
+                               const io_options& options = {});
+
+  /// Returns in `found` the client that all callers over this worker share. If there is none, or it
+  /// is lost, it is connected as by `start_connect()`. Callers meanwhile get the outcome of the
+  /// same attempt. The shared client of streams is another one, because it has its own worker.
+  /// Completes: when `found` is the client; at once where there is one.
+  /// Lifetime: `found`, until the request is done or gone. The client lives as long as its handles.
+  /// Errors: those of `start_connect()`. A request that ends early leaves the others alone.
+  static request start_shared(ucx::worker& driven, const url& server, client& found,
+                              const io_options& options = {});
 
   /// Returns the client that streams opened by URL share. The process has one for each server,
   /// which is made when there is none. It lingers after its last user has gone. A server that has
@@ -155,9 +141,13 @@ class UCXIO_EXPORT client {
   void visit(const entry_visitor& visitor, const io_options& options = {},
              std::error_code& ec = throws);
 
+  /// Lists like `list()`.
+  request start_list(std::vector<entry>& found, const io_options& options = {});
+
   /// Returns the entry of `name`.
   /// Errors: no_such_name; the connection's.
   entry stat(std::string_view name, const io_options& options = {}, std::error_code& ec = throws);
+  request start_stat(std::string_view name, entry& found, const io_options& options = {});
 
   /// Returns whether the server has `name`: a published name, or a file or directory of a store.
   /// Errors: bad_name; the connection's.
@@ -168,6 +158,10 @@ class UCXIO_EXPORT client {
   /// Cost: one round trip.
   remote_region open(std::string_view name, access wanted = access::read,
                      const io_options& options = {}, std::error_code& ec = throws);
+  /// Opens like `open()`. `made` is let go of before anything is asked, as by its destructor.
+  /// Completes: in a round of progress, when `made` is the region.
+  request start_open(std::string_view name, access wanted, remote_region& made,
+                     const io_options& options = {});
 
   /// Returns the files and directories directly in a directory of a store, and how many names it
   /// leaves out. "" is the root of a store without a prefix.
@@ -175,6 +169,8 @@ class UCXIO_EXPORT client {
   /// permission_denied; no_memory, as `list()`.
   directory_listing list_directory(std::string_view directory, const io_options& options = {},
                                    std::error_code& ec = throws);
+  request start_list_directory(std::string_view directory, directory_listing& found,
+                               const io_options& options = {});
   /// Lists like `list_directory()`, as `visit()` does. Returns the number of names that are not
   /// served.
   /// Errors: those of `list_directory()`, but no_memory; invalid_argument (`visitor` is empty).
@@ -192,6 +188,9 @@ class UCXIO_EXPORT client {
   /// Cost: one round trip.
   remote_region create(std::string_view name, const create_options& how = {},
                        const io_options& options = {}, std::error_code& ec = throws);
+  /// Creates like `create()`. The rest is as for `start_open`.
+  request start_create(std::string_view name, const create_options& how, remote_region& made,
+                       const io_options& options = {});
 
   /// Gives a file of `create` its name, when every write through `file` is in it. Makes the
   /// directories that are missing. Returns the entry of the file. Later writes through `file` go
@@ -203,6 +202,8 @@ class UCXIO_EXPORT client {
   /// being committed, or the server is short of threads): the file is kept.
   entry commit(remote_region& file, const commit_options& how = {}, const io_options& options = {},
                std::error_code& ec = throws);
+  request start_commit(remote_region& file, const commit_options& how, entry& described,
+                       const io_options& options = {});
 
   /// Asks for the present length of a file that this client opened, and lets `file` reach so far.
   /// Returns when the length is not `known` any more, at the latest after `wait`. A change by
@@ -214,6 +215,9 @@ class UCXIO_EXPORT client {
   entry refresh_size(remote_region& file, std::uint64_t known = 0,
                      std::chrono::nanoseconds wait = std::chrono::nanoseconds::zero(),
                      const io_options& options = {}, std::error_code& ec = throws);
+  request start_refresh_size(remote_region& file, std::uint64_t known,
+                             std::chrono::nanoseconds wait, entry& described,
+                             const io_options& options = {});
 
   /// Has the owner hash a file that this client opened, to compare it without fetching it. Bytes
   /// written through `file` count once they were flushed. Bytes that others write meanwhile may be
@@ -222,25 +226,34 @@ class UCXIO_EXPORT client {
   /// nothing), out_of_range, permission_denied (it was not opened for reading), content_changed (it
   /// was cut off), busy (this client asks 16 already), no_such_region (not of this client),
   /// revoked, io_error; the connection's.
-  /// Cost: a round trip for each 64 MiB, and the owner's disk. A disk of less than 16 MiB a second
-  /// may time out.
+  /// Cost: a round trip for each 64 MiB, and the owner's disk: below 16 MiB/s it may time out.
   std::vector<content_digest> digest(remote_region& file, const digest_range& wanted,
                                      const io_options& options = {}, std::error_code& ec = throws);
+  request start_digest(remote_region& file, const digest_range& wanted,
+                       std::vector<content_digest>& found, const io_options& options = {});
 
   /// Removes a file, or an empty directory, of a writable store.
   /// Errors: no_such_name, permission_denied, busy (a client writes it), already_exists (a
   /// directory that is not empty).
   void remove(std::string_view name, const io_options& options = {}, std::error_code& ec = throws);
+  request start_remove(std::string_view name, const io_options& options = {});
   /// Renames a file or directory within a writable store. Makes the directories that are missing.
   /// An entry that has the new name is replaced.
   /// Errors: those of `remove()`; not_supported (between stores).
   void rename(std::string_view from, std::string_view to, const io_options& options = {},
               std::error_code& ec = throws);
+  request start_rename(std::string_view from, std::string_view to, const io_options& options = {});
+  /// Makes an empty directory in a writable store, and the directories above it that are missing.
+  /// Errors: those of `remove()`; already_exists (a file or directory has the name), no_space,
+  /// not_supported (it was published by itself; the server's library is too old).
+  void make_directory(std::string_view name, const io_options& options = {},
+                      std::error_code& ec = throws);
+  request start_make_directory(std::string_view name, const io_options& options = {});
   /// Makes a file of a writable store `size` bytes long. Added bytes are zero.
   /// Errors: those of `remove()`; no_space, not_supported (a directory).
   void resize(std::string_view name, std::uint64_t size, const io_options& options = {},
               std::error_code& ec = throws);
-
+  request start_resize(std::string_view name, std::uint64_t size, const io_options& options = {});
   /// Makes a file that this client writes `size` bytes long, after everything written through
   /// `file` before.
   /// Errors: that of a failed write; no_space, permission_denied (it was opened for reading),
@@ -248,6 +261,7 @@ class UCXIO_EXPORT client {
   /// it, or it is being committed).
   void resize(remote_region& file, std::uint64_t size, const io_options& options = {},
               std::error_code& ec = throws);
+  request start_resize(remote_region& file, std::uint64_t size, const io_options& options = {});
 
   /// Returns no error while the connection is usable, and `closed` after `close()`. Otherwise
   /// returns why the connection failed.
@@ -256,13 +270,14 @@ class UCXIO_EXPORT client {
   const url& server() const noexcept;
   /// Returns the version of the server's library.
   std::string server_version() const;
+  /// Returns who this client is to the server, as `to_string(peer_identity)`; empty of older ones.
+  std::string identity() const;
   /// Returns the transports in use as "transport/device", as UCX names them.
   std::vector<std::string> transports() const;
   client_statistics statistics() const;
 
   /// Returns the worker that drives the connection. The modes `caller` (between calls) and
-  /// `external` need it.
-  /// Lifetime: the client's.
+  /// `external` need it. Lifetime: the client's.
   ucx::worker& worker() noexcept;
   /// Returns another handle to the connection itself, for messages to the server's program. The
   /// client uses the connection, too: closing it closes the client's.
@@ -277,7 +292,6 @@ class UCXIO_EXPORT client {
 
  private:
   friend struct detail::core_access;
-  client() noexcept = default;
   std::shared_ptr<detail::client_core> core_;
 };
 

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -14,6 +15,7 @@
 #include "ucx/access.hpp"
 #include "ucx/completion_handler.hpp"
 #include "ucx/context.hpp"
+#include "ucx/peer_identity.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/to_string.hpp"
 #include "ucx/version.hpp"
@@ -79,7 +81,11 @@ struct connection_report {
   /// How long messages of this side go (docs/reference/messages.md, "Completion"): `rma` or `cma`
   /// where the receiver may read them in place, else `message`, in pieces.
   transfer_method long_messages = transfer_method::message;
-  bool watched = false;  ///< The end of the peer's process is noticed at once.
+  bool watched = false;    ///< The end of the peer's process is noticed at once.
+  bool encrypted = false;  ///< By TLS.
+  /// The peer that has connected, at the side that was connected to. The other side knows what that
+  /// makes of it only by asking (`client::identity()`).
+  peer_identity identity = {};
 };
 
 /// The loss of a port by which peers, or their data, come to a listener.
@@ -101,6 +107,7 @@ struct connection_end {
   /// The keys of the posts that had not ended by then, in the order of the posts. Their messages
   /// were not sent, or not surely. `message_handlers::on_sent` gets each of them, too.
   std::vector<std::uint64_t> unsent = {};
+  std::optional<int> ucx_status = {};  ///< See `ucx::error::ucx_status()`.
 };
 
 /// Handlers that tell of connections, called from progress. `endpoint_options`, `listener_options`

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -94,6 +96,11 @@ struct context_options {
   std::string name = {};
   feature features = feature::rma | feature::am | feature::wakeup;
   /// Transports that may be used, by UCX's names ("tcp", "posix", "rc", ...); empty: UCX's choice.
+  /// Alone, "socket" means TCP sockets of this library, without UCX (`docs/how-to/security.md`).
+  /// Native handles are null then, and there is no RMA and no worker address. "tls" means the same
+  /// with TLS 1.3, and peers that have a token: `token_file`. "unix" beside "tls": Unix sockets are
+  /// in the clear, and a server on loopback has one for clients of the same user. "ucx" alone means
+  /// UCX with its own choice.
   std::vector<std::string> transports = {};
   /// Network devices that may be used ("eth0", "mlx5_0:1", ...); empty: UCX's choice. Each has to
   /// exist. The error names the devices that do.
@@ -101,6 +108,15 @@ struct context_options {
   /// UCX's configuration keys, without the prefix "UCX_", and their values. Both are checked here,
   /// because UCX itself would only warn, or ignore a mistake.
   std::map<std::string, std::string> configuration = {};
+  /// The file, or descriptor ("/dev/fd/3"), that has the tokens for the transport "tls". Empty: the
+  /// variable `UCXIO_TOKEN`, else `~/.config/ucxio/tokens` (`ucx::token_file`).
+  std::filesystem::path token_file = {};
+  /// Users, by their numbers, whose clients are let in over a Unix socket, and whose servers are
+  /// trusted there (`ucx+unix`). This user and root always are. The overflow user (65534), which
+  /// stands for users of other user namespaces, can not be named: `bad_configuration`.
+  std::vector<std::uint32_t> peer_users = {};
+  /// Likewise, groups. Each user counts that has the group, also as a supplementary one.
+  std::vector<std::uint32_t> peer_groups = {};
   log_options log = {};
   /// For one version: `configuration_precedence`.
   detail::old_option<precedence> wins = {};

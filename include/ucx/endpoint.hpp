@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "ucx/access_rules.hpp"
 #include "ucx/connection_report.hpp"
 #include "ucx/endpoint_options.hpp"
 #include "ucx/error.hpp"
@@ -105,6 +106,9 @@ class UCXIO_EXPORT endpoint {
   connection_report report() const;
   /// Returns the peer's `connection_terms::info`; empty until it has answered.
   std::vector<std::byte> peer_info() const;
+  /// Returns whether the rules of the server at this side (`server_options::rules`) allow the peer
+  /// that. Without such a server, or rules, they do. Safe in handlers.
+  bool is_allowed(access_right wanted, std::string_view name) const;
   /// Returns the number of the connection, as in its report; 0 without one.
   std::uint64_t id() const noexcept;
 
@@ -123,7 +127,8 @@ class UCXIO_EXPORT endpoint {
 
   /// Gives up every operation in flight over this connection, as `request::cancel()` does. Waits
   /// for their ends, `limit` at most (not inside a handler). Returns how many are left. Writes that
-  /// have ended, and are not known to be visible, count as failed: `flush` reports it.
+  /// have ended, and are not known to be visible, count as failed: `flush` reports it. As for
+  /// `worker::cancel_all`, calls that block go on, with what they wait for.
   std::size_t cancel_all(std::chrono::nanoseconds limit = std::chrono::nanoseconds::zero());
 
   /// Closes the connection. A second call does nothing, and reports nothing. With `flush`, reports

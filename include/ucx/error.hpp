@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ios>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -100,9 +101,21 @@ UCXIO_EXPORT extern std::error_code throws;
 class UCXIO_EXPORT error : public std::ios_base::failure {
  public:
   /// Makes an exception for `code`. `text` says what was tried, on what, and what UCX said.
-  error(std::error_code code, const std::string& text);
+  error(std::error_code code, const std::string& text, std::optional<int> ucx_status = {});
   ~error() override;
+
+  /// Returns the status by which UCX failed (a `ucs_status_t`, below 0). `code()` says which of our
+  /// errors it is. Returns nothing where the failure was not UCX's, or UCX did not say why.
+  std::optional<int> ucx_status() const noexcept { return ucx_status_; }
+
+ private:
+  std::optional<int> ucx_status_;
 };
+
+/// Returns the name of a status of UCX, "UCS_ERR_CONNECTION_RESET" for -25. Returns
+/// "UCS_ERR_LINK_FAILURE" or "UCS_ERR_ENDPOINT_FAILURE" for the numbers that UCX keeps for those,
+/// and an empty name for any other number.
+UCXIO_EXPORT std::string_view ucx_status_name(int status) noexcept;
 
 }  // namespace ucx
 

@@ -38,6 +38,7 @@ namespace detail {
 class exposed_region;
 }
 
+class endpoint;
 class worker;
 
 /// Local memory that peers may reach: the caller's, or memory that the region allocates. Every
@@ -107,6 +108,15 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
 
   /// Returns the descriptor that a peer needs to reach the region.
   remote_descriptor descriptor() const;
+
+  /// Passes the file that allocated memory is in to the peer, over a Unix socket. The peer's next
+  /// `remote_region` of the `descriptor()` maps it, with the rights `granted()`, whatever the
+  /// system says of the two processes. Elsewhere a peer maps memory of processes that it may look
+  /// at. Servers do that for names. Call it before the peer is sent the descriptor, once for each
+  /// `remote_region`. An acceptor keeps 8 files that it has not used, an initiator 128.
+  /// Returns whether it was passed: not over other connections, and not of other memory.
+  /// Cost: a message, no wait.
+  bool pass_to(const endpoint& peer) const;
 
   // A peer that may write can tell the owner that its writes are in place:
   // `remote_region::start_notify`. The region remembers 1024 notifications that were not taken. A

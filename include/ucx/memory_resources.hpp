@@ -1,12 +1,15 @@
-// Memory of any kind: copies, pools, and a resource for each kind.
+// Memory of any kind: copies, known contents, pools, and a resource for each kind.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <memory_resource>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <system_error>
 
@@ -66,6 +69,29 @@ UCXIO_EXPORT void copy_memory(void* into, const void* from, std::size_t size,
   copy_memory(into, from, size, options, ec);
 }
 #endif
+
+// A known content for tests and measurements. Byte `i` of content `seed` is the highest byte of
+// (i + 1) * 0x9E3779B97F4A7C15 + seed * 0xC2B2AE3D27D4EB4F, modulo 2^64, in every version.
+// Neighbours differ, and so do equal places of different pages and contents.
+
+/// Fills `bytes`, in memory of any place, with content `seed` from its byte `offset` on. `options`
+/// are those of `copy_memory`, of a device's memory.
+/// Completes: when the bytes are there.
+/// Errors: those of `copy_memory`.
+/// Cost: a pass by the processor; of a device's memory also a copy for each MiB.
+/// Threads: safe.
+UCXIO_EXPORT void fill_pattern(std::span<std::byte> bytes, std::uint64_t seed = 0,
+                               std::uint64_t offset = 0, const io_options& options = {},
+                               std::error_code& ec = throws);
+
+/// Returns the index of the first of `bytes` that is not as `fill_pattern` makes it. Returns
+/// nothing where all of them are, and with an error. Errors, Cost, Threads: those of
+/// `fill_pattern`.
+UCXIO_EXPORT std::optional<std::size_t> find_pattern_mismatch(std::span<const std::byte> bytes,
+                                                              std::uint64_t seed = 0,
+                                                              std::uint64_t offset = 0,
+                                                              const io_options& options = {},
+                                                              std::error_code& ec = throws);
 
 namespace detail {
 class memory_pool_core;

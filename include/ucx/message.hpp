@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -22,6 +23,28 @@ namespace detail {
 struct arrived_message;
 class worker_core;
 }  // namespace detail
+
+/// The number of an active message that belongs to a library of the program. Several libraries can
+/// share a worker so, without dividing the numbers. It converts to the number that travels. The
+/// upper half is a hash of the owner's name, and never 0. The lower half is the library's number
+/// (`docs/reference/wire-format.md`). An empty name makes a plain number.
+///
+///     worker.on_message({"tables", 3}, handler);
+///     peer.send(ucx::active_message{ucx::message_name("tables", 3)}, bytes);
+///
+/// Lifetime: the characters of `owner`, as long as this object.
+class UCXIO_EXPORT message_name {
+ public:
+  message_name(std::string_view owner, std::uint32_t number) noexcept;
+  operator std::uint64_t() const noexcept {  // NOLINT(google-explicit-constructor): it is one
+    return number_;
+  }
+  std::string_view owner() const noexcept { return owner_; }
+
+ private:
+  std::string_view owner_;
+  std::uint64_t number_;
+};
 
 /// A message of a peer that the program holds. Its header is here. Its payload is here, too, or
 /// `start_receive` asks for it and puts it where the program says. The message takes room of the

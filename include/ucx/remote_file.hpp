@@ -14,6 +14,7 @@
 #include "ucx/access.hpp"
 #include "ucx/error.hpp"
 #include "ucx/old_option.hpp"
+#include "ucx/request.hpp"
 #include "ucx/to_string.hpp"
 #include "ucx/url.hpp"
 #include "ucx/version.hpp"
@@ -58,9 +59,14 @@ struct remote_file_options {
 /// The bytes of a published name at offsets, for a library that reads and writes files by `pread`
 /// and `pwrite`. It is a `remote_region` that is opened by URL, has an end, grows, and is committed
 /// when it is closed. Nothing is buffered: each call is at least one round trip.
+/// Operations take effect in the order in which they were started. Later ones wait for a resize;
+/// a resize or commit waits for a commit, too. A resize that is given up goes on once the server
+/// was asked, and later ones wait for the answer. A read that has not ended may see later writes.
 /// Threads: one thread at a time. Several files may share a connection.
 class UCXIO_EXPORT remote_file {
  public:
+  /// Makes an object without a file. Its calls fail with `closed`.
+  remote_file() noexcept;
   /// Opens a URL over the process's shared connection (`client::shared`).
   /// Errors: bad_url (without a name), invalid_argument (to make it and not to write it); those of
   /// `client::open` and `client::create`, and of connecting.
@@ -75,6 +81,12 @@ class UCXIO_EXPORT remote_file {
   /// Closes, and reports nothing. A new file gets no name where bytes are missing, or where an
   /// exception destroys this object. An exception that was on its way at opening does not count.
   ~remote_file();
+
+  /// Opens like the constructor by client. `made` has no file before.
+  /// Completes: in a round of progress, when `made` is open.
+  /// Lifetime: `made`, until the request is done or gone.
+  static request start_open(client& from, std::string_view name, const remote_file_options& options,
+                            remote_file& made);
 
   bool is_open() const noexcept;
   /// Returns the size: the size at opening, and the bytes written through this object since, even
@@ -111,8 +123,23 @@ class UCXIO_EXPORT remote_file {
   void commit(std::error_code& ec = throws);
 
   /// Makes everything visible, gives a new file its name, and closes in any case. Idempotent.
-  /// Errors: those of `commit`, and then a new file that has no name yet is thrown away.
+  /// Errors: those of `commit`, and then a new file that has no name yet is thrown away;
+  /// would_deadlock (in a handler: it stays open).
   void close(std::error_code& ec = throws);
+
+  // As the calls without `start_`, and with their errors: each is done when that call would return.
+  // A read sees the writes that were started before it; the others cover them. Writes that are
+  // canceled are missing: the file gets no name until they were written again.
+  /// `count` is how many bytes were read.
+  /// Lifetime: `into` and `count`, until the request is done.
+  request start_read_at(std::uint64_t offset, std::span<std::byte> into, std::size_t& count);
+  /// Lifetime: `from`, until the request is done.
+  request start_write_at(std::uint64_t offset, std::span<const std::byte> from);
+  request start_resize(std::uint64_t size);
+  request start_sync();
+  request start_commit();
+  /// The object is closed at once: no further call finds it open.
+  request start_close();
 
   /// Returns the open name in words, as error texts have it.
   std::string description() const;

@@ -61,6 +61,8 @@ struct remote_region_options {
 /// Threads: as the worker's.
 class UCXIO_EXPORT remote_region {
  public:
+  /// Makes a handle of no region. Its calls fail with `closed`.
+  remote_region() noexcept = default;
   /// Makes the peer's region reachable over `connection`. Sends nothing. Errors that only the owner
   /// can know (stale_region, revoked, no_such_region) show with the first access.
   /// Errors: not_supported (these transports have no such method), feature_disabled (the context
@@ -226,7 +228,6 @@ class UCXIO_EXPORT remote_region {
  private:
   friend struct detail::core_access;
   friend class detail::region_source;
-  remote_region() noexcept = default;
   /// Returns the time by the worker's clock.
   std::chrono::steady_clock::time_point now() const noexcept;
   void make_books();

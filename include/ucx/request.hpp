@@ -2,19 +2,24 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <future>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "ucx/completion_handler.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_place.hpp"
+#include "ucx/socket_address.hpp"
+#include "ucx/to_string.hpp"
 #include "ucx/version.hpp"
 
 namespace ucx {
@@ -52,9 +57,52 @@ struct message_info {
   friend bool operator==(const message_info&, const message_info&) = default;
 };
 
+/// The kind of an operation.
+enum class operation_kind {
+  none,         ///< None was started: the request is empty, or failed at once.
+  read,         ///< Of a region: one piece, or several.
+  write,        ///< Likewise.
+  atomic,       ///< An atomic access to a number of a region.
+  notify,       ///< A notification of a region's owner.
+  wait_notify,  ///< The wait of a region's owner for one.
+  flush,
+  send,  ///< Of a tagged or an active message.
+  receive,
+  stream_send,
+  stream_receive,
+  close,  ///< Of a connection.
+};
+
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(operation_kind value) noexcept;
+
+/// The facts about an operation, for programs that log or measure. `request::description()` has
+/// them in words.
+struct request_attributes {
+  operation_kind kind = operation_kind::none;
+  /// Bytes of the access, or of the message. A receive has 0 until its message is known, and a
+  /// stream's receive has the bytes that have come.
+  std::uint64_t size = 0;
+  /// The kind of this side's memory: `host` for all memory of the host. After the end of a read or
+  /// write, `cuda` stands for managed memory, too.
+  memory_kind memory = memory_kind::host;
+  std::uint64_t connection = 0;  ///< `connection_report::id`; 0 where it is of no one connection.
+  socket_address peer = {};      ///< Empty for a connection by worker address, and without one.
+
+  friend bool operator==(const request_attributes&, const request_attributes&) = default;
+};
+
 namespace detail {
 class operation;
 struct core_access;
+
+/// Owns something until an operation has ended.
+template <class KeepAlive>
+struct kept_until_end {
+  KeepAlive kept;
+
+  void operator()(std::error_code) const noexcept {}
+};
 
 #if UCXIO_OLD_NAMES
 inline std::chrono::nanoseconds left_until(std::chrono::steady_clock::time_point deadline) {
@@ -71,7 +119,7 @@ inline std::chrono::nanoseconds left_until(std::chrono::steady_clock::time_point
 /// the borrowed memory. That is at once for reads by message, and for writes by message where UCX
 /// does not watch the connection. Otherwise it takes up to the worker's `heartbeat_timeout`; after
 /// that the connection is dropped. Inside a completion callback, where no call may wait, such a
-/// connection is dropped at once.
+/// connection is dropped at once. `orphan()` never waits.
 /// Threads: as the worker's. `done()` may be called from any thread.
 class [[nodiscard]] UCXIO_EXPORT request {
  public:
@@ -96,9 +144,17 @@ class [[nodiscard]] UCXIO_EXPORT request {
   /// Returns why the operation failed. No error while it is in flight, and after success.
   std::error_code error() const noexcept;
 
+  /// Returns the status by which UCX ended the operation, as `ucx::error::ucx_status()` does.
+  /// Nothing while it is in flight, and after success.
+  std::optional<int> ucx_status() const noexcept;
+
   /// Returns in words what the operation does, with how many bytes, on what, and with which peer.
   /// The error's text begins so.
   std::string description() const;
+
+  /// Returns the same facts as values.
+  /// Cost: of a read or write in a device's memory that has not ended, a question to the driver.
+  request_attributes attributes() const;
 
   /// Returns, after a receive is done, the sender's tag and the true length of the message, even if
   /// it did not fit (`message_truncated`). For a receive from the byte stream it returns how many
@@ -146,6 +202,22 @@ class [[nodiscard]] UCXIO_EXPORT request {
   /// first.
   void cancel() noexcept;
 
+  /// Cancels when `stop` is requested, on whatever thread, in the next round of progress: for
+  /// `wait()`, `co_await`, `then()` and futures alike. A later token replaces an earlier one. The
+  /// stop is no longer looked at when the operation has ended.
+  void cancel_on(const std::stop_token& stop);
+
+  /// Gives the operation up, never waits, and leaves the request empty. `keep_alive` owns the
+  /// operation's memory: a buffer, a shared pointer, a reference of another language. It is
+  /// destroyed when UCX can no longer touch that memory. That is at once if the operation has
+  /// ended. Otherwise it is a handler, and comes after that of `then()`. Use it in threads that
+  /// must not wait for the peer: in a handler, a loop, a destroyed coroutine.
+  /// Without memory it throws std::bad_alloc, and has done nothing.
+  template <std::move_constructible KeepAlive>
+  void orphan(KeepAlive keep_alive) {
+    if (operation_ != nullptr) leave(detail::kept_until_end<KeepAlive>{std::move(keep_alive)});
+  }
+
   /// Gives a read other memory to fill, of equal size. Returns false, and changes nothing, after
   /// bytes have begun to arrive, and for any other operation.
   /// Lifetime: `into`, until the request is done. The earlier memory is free again.
@@ -173,6 +245,7 @@ class [[nodiscard]] UCXIO_EXPORT request {
   friend struct detail::core_access;
   explicit request(detail::operation* operation) noexcept : operation_(operation) {}
   static void drop(detail::operation& held) noexcept;
+  void leave(completion_handler keeper);
 
   detail::operation* operation_ = nullptr;  // this object owns one reference
 };

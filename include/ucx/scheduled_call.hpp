@@ -48,7 +48,7 @@ class [[nodiscard]] UCXIO_EXPORT scheduled_call {
 
   /// Cancels the call. When this returns, the function neither runs nor will run, unless it made
   /// this call. Returns whether a later call was prevented: of a timer before its time, or of a
-  /// function for every round.
+  /// function that is called again and again.
   bool cancel() noexcept;
   /// Returns whether no further call will come: it was made, it was canceled, or the worker is
   /// gone.

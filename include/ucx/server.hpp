@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ucx/access.hpp"
+#include "ucx/access_rules.hpp"
 #include "ucx/connection_report.hpp"
 #include "ucx/context.hpp"
 #include "ucx/entry.hpp"
@@ -23,6 +24,7 @@
 #include "ucx/old_option.hpp"
 #include "ucx/peer_address.hpp"
 #include "ucx/publication.hpp"
+#include "ucx/server_limits.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/version.hpp"
 #include "ucx/worker.hpp"
@@ -37,14 +39,22 @@ class server_core;
 /// The options of a server.
 struct server_options {
   /// The address to listen on: "host:port", with a numeric host or a name. Port 0 lets the system
-  /// choose. Empty: the server does not listen, and peers connect by worker address.
+  /// choose. "[::]:port" is IPv4 and IPv6; over plain UCX "127.0.0.1:port,[::1]:port" as well
+  /// (`docs/reference/connections.md`). Empty, which needs UCX: it does not listen, and peers
+  /// connect by worker address. "unix:/path/server.sock" is a Unix socket, without UCX. The last
+  /// component alone ends in ".sock". "unix:" lets the server choose a file in
+  /// `$XDG_RUNTIME_DIR/ucxio`, else in `/tmp/ucxio-UID`. Clients of this user and of root are let
+  /// in, and those of `context_options::peer_users`. It replaces a file that a killed server left.
   std::string bind = "127.0.0.1:0";
-  /// Allows an address that is not loopback. UCX's TCP transport has no access control: each
-  /// process that can connect can read and write this process. RDMA hardware lets peers read and
-  /// write published memory, whatever was granted (`docs/how-to/security.md`).
+  /// Allows the transports "ucx" and "socket" an address that is not loopback. UCX's TCP transport
+  /// has no access control: each process that can connect can read and write this process. RDMA
+  /// hardware lets peers read and write published memory, whatever was granted
+  /// (`docs/how-to/security.md`).
   bool insecure = false;
-  /// UCX's transports, devices and configuration. Without named devices, UCX may use the interface
-  /// of `bind` and, unless that is loopback, its RDMA ports (`docs/how-to/rdma.md`).
+  /// Empty `transports` mean {"tls", "unix"} on loopback, where this user's token is made, and else
+  /// {"tls"}. Plain UCX is {"ucx"}: each process that can connect can read and write this process.
+  /// Without named devices, UCX may use the interface of `bind` and, unless that is loopback, its
+  /// RDMA ports (`docs/how-to/rdma.md`).
   context_options context = {};
   /// Progress and deadlines. With `automatic`, a thread sleeps, and spins a little after activity.
   worker_options worker = {};
@@ -52,6 +62,8 @@ struct server_options {
   detail::old_option<std::size_t> most_clients = {};
   /// The number of clients at a time. A further one is refused with `busy`.
   std::size_t max_clients = most_clients.value_or(10'000);
+  /// Bounds of what clients use: by identity, by source address, and in all.
+  server_limits limits = {};
   /// The number of workers that serve. Each can keep one core busy. Clients that connect to the
   /// listener are given to the workers in turn. Clients that connect by worker address stay with
   /// the first. `worker` describes the first one. The others have its deadlines, and a thread each
@@ -61,6 +73,14 @@ struct server_options {
   /// server could mend that: see `listener_options::on_failure`. It may be called again, for
   /// another port. It is not called any more after `close()` has returned.
   std::function<void(const listener_failure&)> on_failure = {};
+  /// The rights of clients. Without rules each client may do all that is served. They bind peers by
+  /// UCX only as far as these keep to ucxio's protocol (`docs/how-to/security.md`).
+  std::optional<access_rules> rules = {};
+  /// A file that gets a line of JSON for each open, refusal and change
+  /// (`docs/reference/rules.md`). A thread of the server writes it, and makes it where it is not
+  /// there, with mode 0600. Lines that a slow disk has no time for are dropped and counted.
+  /// Errors of making the server: those of the file.
+  std::filesystem::path audit_file = {};
 
   static constexpr std::size_t max_workers = 64;
 #if UCXIO_OLD_NAMES
@@ -71,7 +91,7 @@ struct server_options {
 /// The addresses of a server.
 struct server_address {
   socket_address socket = {};  ///< Empty for a server that does not listen.
-  worker_address worker = {};
+  worker_address worker = {};  ///< Empty for a server without UCX, as by default.
 };
 
 /// Counters of a server.
@@ -84,14 +104,19 @@ struct server_statistics {
   staging_statistics staging = {};   ///< Of device memory, of all workers.
 };
 
-/// A catalogue of named regions and files that peers may list and open.
+/// A catalogue of named regions and files that peers may list and open. By default processes of
+/// this user get in, and others by a token.
 /// Threads: sharing one object is safe, but for the destructor and moves.
 class UCXIO_EXPORT server {
  public:
   /// Makes a server that serves from now on, at `address()`.
-  /// Errors: not_secure (an address that is not loopback, without `insecure`), address_in_use,
-  /// permission_denied, bad_address, host_not_found, too_many_files, bad_configuration,
-  /// invalid_argument (a number of `workers` that can not be).
+  /// Errors: not_secure (an address that is not loopback, without `insecure` or TLS; a file of
+  /// tokens that others may read), address_in_use, permission_denied (also: there is no token),
+  /// bad_address, host_not_found, too_many_files, bad_configuration (also options that need UCX,
+  /// which is not named), invalid_argument (a number of `workers` that can not be), not_supported
+  /// (UCX or this machine has no IPv6, where both families are asked for). Of a Unix socket:
+  /// no_such_name (its directory), not_secure (other users may change it), busy (another server
+  /// begins there), and already_exists. The last means a file that is no socket of this user.
   explicit server(const server_options& options = {}, std::error_code& ec = throws);
 
   server(server&& other) noexcept;
@@ -162,7 +187,8 @@ class UCXIO_EXPORT server {
   /// Returns the published names, in order.
   std::vector<entry> list() const;
 
-  /// Returns the addresses at which peers can reach the server.
+  /// Returns the addresses at which peers can reach the server. A Unix socket beside a port is not
+  /// told: clients find it by the port.
   server_address address() const;
   /// Writes the server's worker address into a file, whole at once. Peers that see the file then
   /// need no IP address: `ucx+file://path/name`. Only this user can read the file. The server
@@ -170,7 +196,8 @@ class UCXIO_EXPORT server {
   /// replaced; any other file is kept. A user that can write the file decides which server its
   /// readers reach.
   /// Errors: already_exists (a file that no server wrote), bad_name, no_such_name (its directory),
-  /// permission_denied, not_supported (no regular file), no_space, io_error, closed.
+  /// permission_denied, not_supported (no regular file; a server without UCX, as by default),
+  /// no_space, io_error, closed.
   void publish_address(const std::filesystem::path& file, std::error_code& ec = throws);
   /// Returns the URL of the server, or of a name, which is percent-encoded. On a wildcard address
   /// the host is this machine's name. For a server that does not listen it is the URL of the first
@@ -178,14 +205,26 @@ class UCXIO_EXPORT server {
   /// Errors: not_supported (it does not listen, and has no address file), closed.
   std::string url(std::string_view name = {}, std::error_code& ec = throws) const;
 
+  /// Lets one client in that has no token, by a server of TLS whose tokens are in a file. Returns a
+  /// code, which the caller gives to it. It counts once, for ten minutes, and until the next is
+  /// made. The client gets a token by `token_file::log_in()`; the file gets it under
+  /// `name`.
+  /// Errors: not_supported (no TLS, or no file), bad_name.
+  std::string invite(std::string_view name, std::error_code& ec = throws);
+
   server_statistics statistics() const;
+
+  /// Replaces the rules; without a value each client may do all that is served. Regions that a
+  /// client has open, and may not any more, are revoked at once. Files that it writes there are
+  /// thrown away. Pipes between clients go on.
+  void set_rules(std::optional<access_rules> rules);
 
   /// Returns one of the server's workers. The first one drives the server: in the modes `caller`
   /// and `external` the caller has to `progress()` or `run()` it. The others have threads.
   /// Lifetime: the server's.
   /// REQUIRES: `number` is less than `workers()`.
   ucx::worker& worker(std::size_t number = 0) noexcept;
-  /// Returns `server_options::workers`.
+  /// Returns `server_options::workers`; one more by UCX at both families, the last, for IPv6.
   std::size_t workers() const noexcept;
 
   /// Withdraws every name and disconnects the clients, within the worker's `heartbeat_timeout`.

@@ -18,14 +18,16 @@
 
 namespace ucx {
 
-/// An IPv4 or IPv6 address with a port: a value, printable, comparable, hashable.
+/// An IPv4 or IPv6 address with a port, or the path of a Unix socket: a value, printable,
+/// comparable, hashable.
 class UCXIO_EXPORT socket_address {
  public:
   /// Makes an empty address: no family, port 0.
   socket_address() noexcept = default;
 
   /// Reads a numeric address: "127.0.0.1:7471", "[::1]:7471", "[fe80::1%eth0]:7471". Port 0 lets a
-  /// listener choose. Looks no name up.
+  /// listener choose. Looks no name up. "unix:/run/server.sock" is a Unix socket, whose path is
+  /// absolute and has at most 107 bytes. With "unix:" a listener chooses a file: `server_options`.
   /// Errors: bad_address.
   explicit socket_address(std::string_view text, std::error_code& ec = throws);
 
@@ -34,7 +36,7 @@ class UCXIO_EXPORT socket_address {
   socket_address(std::string_view host, std::uint16_t port, std::error_code& ec = throws);
 
   /// Copies an address of the operating system.
-  /// Errors: bad_address for a family that is not IP.
+  /// Errors: bad_address for a family that is neither IP nor Unix.
   static socket_address from_native(const ::sockaddr* address, ::socklen_t length,
                                     std::error_code& ec = throws);
 
@@ -44,17 +46,19 @@ class UCXIO_EXPORT socket_address {
   bool empty() const noexcept { return size_ == 0; }
   bool is_v4() const noexcept;
   bool is_v6() const noexcept;
+  /// Returns whether this is a Unix socket, which no other machine reaches.
+  bool is_unix() const noexcept;
   bool is_loopback() const noexcept;
   /// Returns whether this is 0.0.0.0 or ::, which mean every address of the machine.
   bool is_wildcard() const noexcept;
 
-  /// Returns the numeric host, without brackets.
+  /// Returns the numeric host, without brackets. Of a Unix socket it is the path.
   std::string host() const;
   std::uint16_t port() const noexcept;
   /// Returns this address with another port.
   socket_address with_port(std::uint16_t port) const noexcept;
 
-  /// Compares family, host bytes, port and scope. Equality and order agree.
+  /// Compares family, host bytes or path, port and scope. Equality and order agree.
   friend bool operator==(const socket_address& a, const socket_address& b) noexcept {
     return a.order(b) == 0;
   }
@@ -77,7 +81,7 @@ class UCXIO_EXPORT socket_address {
   ::socklen_t size_ = 0;
 };
 
-/// Returns "host:port", IPv6 hosts in brackets; "(none)" for an empty address.
+/// Returns "host:port", IPv6 hosts in brackets, or "unix:path"; "(none)" for an empty address.
 UCXIO_EXPORT std::string to_string(const socket_address& address);
 
 template <>

@@ -50,19 +50,26 @@ class UCXIO_EXPORT worker {
   explicit worker(const context& parent, const worker_options& options = {},
                   std::error_code& ec = throws);
 
-  /// Takes over a UCP worker that was made elsewhere from the UCP context of `parent`. It is
-  /// destroyed with this object and everything made from it. The library uses active messages of id
-  /// 255 from now on.
-  /// Errors: invalid_argument (null), closed (`parent`), not_supported (its thread mode, or its
-  /// context's, is "single", and the options ask for threads), feature_disabled, and those of UCX.
-  /// After an error it stays the caller's.
-  static worker adopt(const context& parent, ucp_worker* made, const worker_options& options = {},
-                      std::error_code& ec = throws);
+  /// Uses a UCP worker that was made elsewhere from the UCP context of `parent`. The library uses
+  /// active messages of ids 254 and 255 from now on.
+  /// Lifetime: with `ownership::take` it is destroyed with this object and everything made from it.
+  /// With `ownership::borrow` it stays, and has to outlive them; `parent` has to outlive it. Their
+  /// end closes their endpoints of UCX and has UCX drop messages of those ids. It waits for their
+  /// requests of UCX, `close_timeout` at most. Endpoints without error handling that have requests
+  /// then, and the memory of these, are left to UCX's worker.
+  /// Threads: see `native_handle()`. Calls of UCX's that make progress serve peers, too. Handlers,
+  /// deadlines and new connections wait for progress of this object.
+  /// Errors: invalid_argument (null), already_exists (an object of this library drives it, and goes
+  /// on), closed (`parent`), not_supported (its thread mode, or its context's, is "single", and the
+  /// options ask for threads), feature_disabled, and those of UCX. After an error it stays the
+  /// caller's.
+  static worker adopt(const context& parent, ucp_worker* made, ownership owner,
+                      const worker_options& options = {}, std::error_code& ec = throws);
 
   worker(worker&& other) noexcept;
   worker& operator=(worker&& other) noexcept;
-  /// Lets go of the worker. The last handle waits for a handler that runs on the worker's thread
-  /// and keeps the worker, `close_timeout` at most. On that thread itself it does not wait.
+  /// Lets go of the worker. The last handle first runs handlers that are due, or waits for one that
+  /// runs on the worker's thread, `close_timeout` at most. On that thread itself it does not wait.
   ~worker();
 
   /// Returns another handle to the context that the worker was made from, for regions that it
@@ -110,6 +117,11 @@ class UCXIO_EXPORT worker {
   /// Lifetime: see `scheduled_call`.
   scheduled_call call_after(std::chrono::nanoseconds delay, move_only_handler<> function);
   scheduled_call call_at(std::chrono::steady_clock::time_point when, move_only_handler<> function);
+  /// Calls `function` again and again, for the first time `period` from now, as `call_after` does.
+  /// The times are whole periods from now: a late call delays no later one. Times that pass while a
+  /// call is due or runs make one call at most. A period below a millisecond counts as one.
+  /// Lifetime: see `scheduled_call`. The calls end when its handle goes, or with the worker.
+  scheduled_call call_every(std::chrono::nanoseconds period, move_only_handler<> function);
 
   /// Calls `function` in the next round of progress, or in every round, on the thread that makes
   /// it, as a handler. To give a call up after a while: `if (!call.wait_for(limit)) call.cancel();`
@@ -127,7 +139,9 @@ class UCXIO_EXPORT worker {
   void fence();
 
   /// Gives up every operation in flight of this worker, as `request::cancel()` does. Waits for
-  /// their ends, `limit` at most (not inside a handler). Returns how many are left.
+  /// their ends, `limit` at most (not inside a handler). Returns how many are left. Calls of
+  /// `client` and `remote_file` that block go on. So do the writes that such a call waits for, as a
+  /// commit, a sync or a close does.
   std::size_t cancel_all(std::chrono::nanoseconds limit = std::chrono::nanoseconds::zero());
 
   /// Drives progress on the calling thread until `stop` is requested. Sleeps when idle where the
@@ -189,8 +203,12 @@ class UCXIO_EXPORT worker {
   /// progress, and must not wait. It may keep the message, answer it, and receive its payload
   /// later. When this returns, the earlier handler neither runs nor will run, unless it made this
   /// call.
-  /// Errors: feature_disabled.
+  /// Errors: feature_disabled; already_exists where the number's upper half belongs to another
+  /// owner: the one for whom a number with it was set first. Plain numbers have an owner of their
+  /// own, and those below 2^32 are free. Then nothing has changed.
   void on_message(std::uint64_t number, move_only_handler<message> handler,
+                  std::error_code& ec = throws);
+  void on_message(const message_name& name, move_only_handler<message> handler,
                   std::error_code& ec = throws);
 
 #if UCXIO_OLD_NAMES
@@ -199,8 +217,10 @@ class UCXIO_EXPORT worker {
 
  private:
   friend struct detail::core_access;
-  explicit worker(std::shared_ptr<detail::worker_core> core) noexcept : core_(std::move(core)) {}
+  explicit worker(std::shared_ptr<detail::worker_core> core, bool is_of_library = false) noexcept
+      : core_(std::move(core)), is_of_library_(is_of_library) {}
   std::shared_ptr<detail::worker_core> core_;
+  bool is_of_library_ = false;  // beside the program's handle, whose end alone counts
 };
 
 }  // namespace ucx

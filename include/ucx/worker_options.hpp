@@ -62,6 +62,9 @@ struct worker_options {
   /// The bytes of messages from each peer that may be here and were not taken by the program. It
   /// bounds memory, and holds senders back. Zero means the default. The least is 16 KiB.
   std::size_t message_window = 4 << 20;
+  /// Likewise, of all peers together: with many peers each has less than `message_window`, but
+  /// never less than 6 KiB (`docs/reference/messages.md`). Zero means the default.
+  std::size_t untaken_messages = std::size_t{256} << 20U;
   /// The host memory that may be pinned, for bytes on the way to or from memory of CUDA devices.
   /// Nothing is pinned before the first such bytes. When the pinned memory is in use, further bytes
   /// go through other memory, more slowly (`staging_statistics`). Zero means the default.

@@ -8,8 +8,11 @@
 #include "client/client_cache.hpp"
 #include "client/client_connector.hpp"
 #include "client/client_core.hpp"
+#include "client/connecting_client.hpp"
+#include "client/worker_clients.hpp"
 #include "ucx/error.hpp"
 #include "worker/core_access.hpp"
+#include "worker/failed_operation.hpp"
 
 namespace ucx {
 namespace {
@@ -40,6 +43,14 @@ std::invoke_result_t<Call, Part&, Args...> ask(std::shared_ptr<client_core> kept
   return ((*kept.*part)().*call)(std::forward<Args>(args)...);
 }
 
+/// As `ask`, of a call that is a request.
+template <class Part, class Call, class... Args>
+request begin(const std::shared_ptr<client_core>& core, Part& (client_core::*part)() noexcept,
+              Call call, Args&&... args) {
+  if (!core) return detail::failed_request(errc::closed, no_client);
+  return (((*core).*part)().*call)(std::forward<Args>(args)...);
+}
+
 result<std::shared_ptr<client_core>> connect(std::string_view server,
                                              const client_options& options) {
   const auto where = detail::url_reader::read(server);
@@ -59,16 +70,6 @@ result<std::shared_ptr<client_core>> lane_of(std::shared_ptr<client_core> core,
   return number == 0 ? core : core->further().lane(number);
 }
 
-result<entry> commit_file(const std::shared_ptr<client_core>& core, remote_region& file,
-                          const commit_options& how, const io_options& options) {
-  // A handler may destroy the file, too.
-  remote_region closing = how.close ? file.share() : core_access::empty_region();
-  auto done =
-      ask(core, &client_core::files, &client_files::commit, file, how.durable, how.close, options);
-  if (done) closing.close();
-  return done;
-}
-
 }  // namespace
 
 client::client(std::string_view server, const client_options& options, std::error_code& ec)
@@ -79,6 +80,28 @@ client::client(const url& server, const client_options& options, std::error_code
 
 client::client(const worker_address& server, const client_options& options, std::error_code& ec)
     : core_(client_connector(options).connect(server).or_end(ec)) {}
+
+request client::start_connect(ucx::worker& driven, const url& server, client& made,
+                              const io_options& options) {
+  made = client();
+  if (!core_access::core(driven)) {
+    return detail::failed_request(errc::closed, "connecting over a worker that was not made");
+  }
+  return detail::connecting_client::start(
+      core_access::core(driven), server, options,
+      [&made](std::shared_ptr<client_core> core) { core_access::core(made) = std::move(core); });
+}
+
+request client::start_shared(ucx::worker& driven, const url& server, client& found,
+                             const io_options& options) {
+  found = client();
+  if (!core_access::core(driven)) {
+    return detail::failed_request(errc::closed, "connecting over a worker that was not made");
+  }
+  return detail::worker_clients::start(
+      core_access::core(driven), server, options,
+      [&found](std::shared_ptr<client_core> core) { core_access::core(found) = std::move(core); });
+}
 
 client client::shared(const url& server, std::error_code& ec) {
   return core_access::make_client(detail::heard_client(server).or_end(ec));
@@ -102,8 +125,16 @@ std::vector<entry> client::list(const io_options& options, std::error_code& ec) 
   return ask(core_, &client_core::names, &client_names::list, options).or_end(ec);
 }
 
+request client::start_list(std::vector<entry>& found, const io_options& options) {
+  return begin(core_, &client_core::names, &client_names::start_list, found, options);
+}
+
 entry client::stat(std::string_view name, const io_options& options, std::error_code& ec) {
   return ask(core_, &client_core::names, &client_names::stat, name, options).or_end(ec);
+}
+
+request client::start_stat(std::string_view name, entry& found, const io_options& options) {
+  return begin(core_, &client_core::names, &client_names::start_stat, name, found, options);
 }
 
 bool client::exists(std::string_view name, const io_options& options, std::error_code& ec) {
@@ -113,13 +144,25 @@ bool client::exists(std::string_view name, const io_options& options, std::error
 remote_region client::open(std::string_view name, access wanted, const io_options& options,
                            std::error_code& ec) {
   return ask(core_, &client_core::regions, &client_regions::open, name, wanted, options)
-      .or_end(ec, core_access::empty_region());
+      .or_end(ec, remote_region());
+}
+
+request client::start_open(std::string_view name, access wanted, remote_region& made,
+                           const io_options& options) {
+  return begin(core_, &client_core::regions, &client_regions::start_open, name, wanted, made,
+               options);
 }
 
 directory_listing client::list_directory(std::string_view directory, const io_options& options,
                                          std::error_code& ec) {
   return ask(core_, &client_core::names, &client_names::list_directory, directory, options)
       .or_end(ec);
+}
+
+request client::start_list_directory(std::string_view directory, directory_listing& found,
+                                     const io_options& options) {
+  return begin(core_, &client_core::names, &client_names::start_list_directory, directory, found,
+               options);
 }
 
 void client::visit(const entry_visitor& visitor, const io_options& options, std::error_code& ec) {
@@ -141,12 +184,23 @@ std::uint64_t client::visit_directory(std::string_view directory, const entry_vi
 remote_region client::create(std::string_view name, const create_options& how,
                              const io_options& options, std::error_code& ec) {
   return ask(core_, &client_core::files, &client_files::create, name, how, options)
-      .or_end(ec, core_access::empty_region());
+      .or_end(ec, remote_region());
+}
+
+request client::start_create(std::string_view name, const create_options& how, remote_region& made,
+                             const io_options& options) {
+  return begin(core_, &client_core::files, &client_files::start_create, name, how, made, options);
 }
 
 entry client::commit(remote_region& file, const commit_options& how, const io_options& options,
                      std::error_code& ec) {
-  return commit_file(core_, file, how, options).or_end(ec);
+  return ask(core_, &client_core::files, &client_files::commit, file, how, options).or_end(ec);
+}
+
+request client::start_commit(remote_region& file, const commit_options& how, entry& described,
+                             const io_options& options) {
+  return begin(core_, &client_core::files, &client_files::start_commit, file, how, described,
+               options);
 }
 
 entry client::refresh_size(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
@@ -155,13 +209,30 @@ entry client::refresh_size(remote_region& file, std::uint64_t known, std::chrono
       .or_end(ec);
 }
 
+request client::start_refresh_size(remote_region& file, std::uint64_t known,
+                                   std::chrono::nanoseconds wait, entry& described,
+                                   const io_options& options) {
+  return begin(core_, &client_core::files, &client_files::start_measure, file, known, wait,
+               described, options);
+}
+
 std::vector<content_digest> client::digest(remote_region& file, const digest_range& wanted,
                                            const io_options& options, std::error_code& ec) {
   return ask(core_, &client_core::files, &client_files::digest, file, wanted, options).or_end(ec);
 }
 
+request client::start_digest(remote_region& file, const digest_range& wanted,
+                             std::vector<content_digest>& found, const io_options& options) {
+  return begin(core_, &client_core::files, &client_files::start_digest, file, wanted, found,
+               options);
+}
+
 void client::remove(std::string_view name, const io_options& options, std::error_code& ec) {
   ask(core_, &client_core::files, &client_files::remove, name, options).or_end(ec);
+}
+
+request client::start_remove(std::string_view name, const io_options& options) {
+  return begin(core_, &client_core::files, &client_files::start_remove, name, options);
 }
 
 void client::rename(std::string_view from, std::string_view to, const io_options& options,
@@ -169,14 +240,35 @@ void client::rename(std::string_view from, std::string_view to, const io_options
   ask(core_, &client_core::files, &client_files::rename, from, to, options).or_end(ec);
 }
 
+request client::start_rename(std::string_view from, std::string_view to,
+                             const io_options& options) {
+  return begin(core_, &client_core::files, &client_files::start_rename, from, to, options);
+}
+
+void client::make_directory(std::string_view name, const io_options& options, std::error_code& ec) {
+  ask(core_, &client_core::files, &client_files::make_directory, name, options).or_end(ec);
+}
+
+request client::start_make_directory(std::string_view name, const io_options& options) {
+  return begin(core_, &client_core::files, &client_files::start_make_directory, name, options);
+}
+
 void client::resize(std::string_view name, std::uint64_t size, const io_options& options,
                     std::error_code& ec) {
-  ask(core_, &client_core::files, &client_files::resize_by_name, name, size, options).or_end(ec);
+  ask(core_, &client_core::files, &client_files::resize, name, size, options).or_end(ec);
+}
+
+request client::start_resize(std::string_view name, std::uint64_t size, const io_options& options) {
+  return begin(core_, &client_core::files, &client_files::start_resize, name, size, options);
 }
 
 void client::resize(remote_region& file, std::uint64_t size, const io_options& options,
                     std::error_code& ec) {
-  ask(core_, &client_core::files, &client_files::resize, file, size, options).or_end(ec);
+  ask(core_, &client_core::files, &client_files::resize_file, file, size, options).or_end(ec);
+}
+
+request client::start_resize(remote_region& file, std::uint64_t size, const io_options& options) {
+  return begin(core_, &client_core::files, &client_files::start_resize_file, file, size, options);
 }
 
 std::error_code client::status() const noexcept {
@@ -191,6 +283,8 @@ const url& client::server() const noexcept {
 std::string client::server_version() const {
   return core_ ? core_->server().version() : std::string();
 }
+
+std::string client::identity() const { return core_ ? core_->server().identity() : std::string(); }
 
 std::vector<std::string> client::transports() const {
   return core_ ? core_->transports() : std::vector<std::string>();

@@ -43,16 +43,16 @@ std::vector<std::string> context::unused() const {
 }
 
 context_attributes context::attributes(std::error_code& ec) const {
-  std::error_code outcome = errc::closed;
-  context_attributes made;
-  if (core_) made = core_->attributes().or_tell(outcome);
-  detail::end_with(outcome, ec, [] { return "asking for a context's attributes"; });
-  return made;
+  if (core_) return core_->attributes().or_end(ec);
+  const detail::failure none{errc::closed, "asking for a context's attributes"};
+  return detail::result<context_attributes>(none).or_end(ec);
 }
 
 std::string context::description() const { return core_ ? core_->description() : std::string(); }
 
-ucp_context* context::native_handle() const noexcept { return core_ ? core_->handle() : nullptr; }
+ucp_context* context::native_handle() const noexcept {
+  return core_ && core_->is_of_ucx() ? core_->handle() : nullptr;
+}
 
 namespace detail {
 

@@ -6,6 +6,7 @@
 
 #include "base/deadline.hpp"
 #include "base/forked_child.hpp"
+#include "connection/channel.hpp"
 #include "connection/close_operation.hpp"
 #include "connection/connection_table.hpp"
 #include "connection/connector.hpp"
@@ -50,9 +51,12 @@ std::string with_words(std::string doing, const std::string& words) {
 
 /// For a connection that was not made, whose error may have no words yet. A peer may give the same
 /// error as its reason, and says so itself.
-failure not_made(std::error_code why, std::string doing, std::string words = {}) {
-  if (words.empty() && why == errc::feature_disabled) words = detail::words_about_terms(why);
-  return {why, with_words(std::move(doing), words)};
+failure not_made(failure why, std::string doing) {
+  if (why.text.empty() && why.code == errc::feature_disabled) {
+    why.text = detail::words_about_terms(why.code);
+  }
+  why.text = with_words(std::move(doing), why.text);
+  return why;
 }
 
 /// Returns the core of `parent`, if it can be used and the options are for this way to connect.
@@ -62,7 +66,7 @@ result<std::shared_ptr<worker_core>> usable(const worker& parent, const endpoint
   std::shared_ptr<worker_core> core = usable(parent, ec);
   if (ec) return failure{ec, doing};
   const char* const misplaced = detail::misplaced_option(options, way);
-  if (misplaced != nullptr) return not_made(errc::invalid_argument, doing, misplaced);
+  if (misplaced != nullptr) return not_made({errc::invalid_argument, misplaced}, doing);
   return core;
 }
 
@@ -73,12 +77,14 @@ result<std::shared_ptr<endpoint_core>> connect(const worker& parent, const worke
   if (!worker) return worker.why();
   const auto deadline = connect_deadline(**worker, options.connect_timeout);
   auto made = detail::connect_to(*worker, peer, std::move(options), deadline);
-  if (!made) return not_made(made.why().code, doing, std::move(made.why().text));
+  if (!made) return not_made(std::move(made).why(), doing);
   return made;
 }
 
+/// By TLS the token is that for `towards`; where that is empty, that of the context.
 result<std::shared_ptr<endpoint_core>> connect(const worker& parent, const socket_address& peer,
-                                               endpoint_options options) {
+                                               endpoint_options options,
+                                               const std::string& towards = {}) {
   // Now: a handler may end what `peer` is of.
   const std::string doing = "connecting to " + to_string(peer);
   const auto hint = [](std::error_code why) {
@@ -90,16 +96,17 @@ result<std::shared_ptr<endpoint_core>> connect(const worker& parent, const socke
   const bool waits = options.wait != connect_wait::none;
   if (waits && (*worker)->in_handler()) return failure{errc::would_deadlock, doing};
   // Failures until here are told by the constructor alone.
-  auto begun = detail::connect_to(
-      *worker, peer, waits ? detail::without_handlers(options) : std::move(options), deadline);
+  auto begun = detail::connect_to(*worker, peer,
+                                  waits ? detail::without_handlers(options) : std::move(options),
+                                  deadline, towards);
   if (!begun) {
-    const std::error_code why = begun.why().code;
-    return not_made(why, doing + hint(why), std::move(begun.why().text));
+    const char* const advice = hint(begun.why().code);
+    return not_made(std::move(begun).why(), doing + advice);
   }
   if (!waits) return begun;
   const std::shared_ptr<endpoint_core>& made = *begun;
   const std::error_code ec = made->wait_connected();
-  if (ec) return failure{ec, with_words(doing + hint(ec), made->words())};
+  if (ec) return failure{ec, with_words(doing + hint(ec), made->words()), made->ucx_status_of(ec)};
   made->observers().arm(std::move(options.events));
   return begun;
 }
@@ -119,7 +126,9 @@ result<std::shared_ptr<endpoint_core>> connect(const worker& parent, const detai
   std::shared_ptr<endpoint_core> made;
   {
     const std::lock_guard guard(worker.lock());
-    if (connecting->failure()) return not_made(connecting->failure(), doing, connecting->words());
+    if (const std::error_code why = connecting->failure()) {
+      return not_made({why, connecting->words(), connecting->ucx_status()}, doing);
+    }
     made = connecting->take();
   }
   made->observers().arm(std::move(options.events));
@@ -134,7 +143,7 @@ result<std::shared_ptr<endpoint_core>> accept(const worker& parent, connection_r
   auto& pending = core_access::pending(request);
   if (!pending) return failure{errc::closed, doing};
   auto made = pending->accept(**worker, *worker, std::move(options));
-  if (!made) return not_made(made.why().code, doing, std::move(made.why().text));
+  if (!made) return not_made(std::move(made).why(), doing);
   return made;
 }
 
@@ -146,6 +155,11 @@ endpoint_options with_old_handlers(endpoint_options options) {
 /// Returns the text of an error that `core` may have words about.
 std::string about(std::string doing, const std::shared_ptr<endpoint_core>& core) {
   return with_words(std::move(doing), core ? core->words() : std::string());
+}
+
+/// Returns UCX's status, if `core` has ended for `why`.
+std::optional<int> status_of(std::error_code why, const std::shared_ptr<endpoint_core>& core) {
+  return core ? core->ucx_status_of(why) : std::optional<int>();
 }
 
 }  // namespace
@@ -183,9 +197,10 @@ void endpoint::wait_connected(std::error_code& ec) {
   const std::shared_ptr<endpoint_core> kept = core_;  // a handler may destroy the endpoint
   std::error_code outcome = kept ? errc::forked_child : errc::closed;
   if (kept && !detail::is_forked_child()) outcome = kept->wait_connected();
-  detail::end_with(outcome, ec, [&kept] {
-    return about("connecting to " + (kept ? kept->peer_name() : "nobody"), kept);
-  });
+  detail::end_with(
+      outcome, ec,
+      [&kept] { return about("connecting to " + (kept ? kept->peer_name() : "nobody"), kept); },
+      [&kept, outcome] { return status_of(outcome, kept); });
 }
 
 std::error_code endpoint::status() const noexcept {
@@ -210,6 +225,14 @@ std::vector<std::byte> endpoint::peer_info() const {
   if (!core_) return {};
   const std::lock_guard guard(core_->worker().lock());
   return core_->session().theirs().info;
+}
+
+bool endpoint::is_allowed(access_right wanted, std::string_view name) const {
+  if (!core_ || detail::is_forked_child()) return false;
+  const std::lock_guard guard(core_->worker().lock());
+  const detail::control_server* const server = core_->worker().control_server();
+  const std::shared_ptr<const peer_identity> peer = core_->ucx().identity();
+  return server == nullptr || server->allows(peer ? *peer : peer_identity(), wanted, name);
 }
 
 std::uint64_t endpoint::id() const noexcept { return core_ ? core_->number() : 0; }
@@ -249,9 +272,10 @@ void endpoint::close(close_mode mode, std::error_code& ec) {
     outcome = kept->closing().close(mode);
     kept->worker().settle();
   }
-  detail::end_with(outcome, ec, [&kept] {
-    return about("closing the connection to " + kept->peer_name(), kept);
-  });
+  detail::end_with(
+      outcome, ec,
+      [&kept] { return about("closing the connection to " + kept->peer_name(), kept); },
+      [&kept, outcome] { return status_of(outcome, kept); });
 }
 
 request endpoint::start_close(close_mode mode) {
@@ -322,7 +346,7 @@ socket_address endpoint::local() const {
 ucp_ep* endpoint::native_handle() const noexcept {
   if (!core_) return nullptr;
   const std::lock_guard guard(core_->worker().lock());
-  return core_->handle();
+  return core_->worker().context().is_of_ucx() ? core_->handle() : nullptr;
 }
 
 socket_address endpoint::peer() const { return core_ ? core_->peer() : socket_address(); }
@@ -333,4 +357,14 @@ std::vector<std::string> endpoint::transports() const {
   return core_->ucx().transports();
 }
 
+namespace detail {
+
+endpoint core_access::connect(const worker& parent, const socket_address& peer,
+                              const std::string& towards) {
+  endpoint made;
+  made.core_ = ucx::connect(parent, peer, {}, towards).or_throw();
+  return made;
+}
+
+}  // namespace detail
 }  // namespace ucx

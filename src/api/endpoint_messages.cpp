@@ -98,7 +98,10 @@ request start_request(const std::shared_ptr<endpoint_core>& over, const send_sou
                       const send_options& options) {
   if (send_short(over, source, options)) return {};
   const std::error_code ec = send_error(over, source);
-  if (ec) return detail::failed_request(ec, what_failed(ec, source));
+  if (ec) {
+    return detail::failed_request(ec, what_failed(ec, source),
+                                  over ? over->ucx_status_of(ec) : std::optional<int>());
+  }
   const std::lock_guard guard(over->worker().lock());
   if (source.owned() != nullptr) {  // one that is not sent stays the caller's
     if (const std::error_code unusable = not_now(*over, source, options)) {

@@ -1,5 +1,6 @@
 // The names of enumerators, as users print them.
 #include "ucx/access.hpp"
+#include "ucx/access_rules.hpp"
 #include "ucx/connection_report.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
@@ -10,20 +11,21 @@
 #include "ucx/memory_resources.hpp"
 #include "ucx/payload.hpp"
 #include "ucx/remote_file.hpp"
+#include "ucx/request.hpp"
 #include "ucx/worker.hpp"
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace ucx {
 
-std::string to_string(feature value) {
-  constexpr std::pair<feature, std::string_view> names[] = {{feature::rma, "rma"},
-                                                            {feature::am, "am"},
-                                                            {feature::wakeup, "wakeup"},
-                                                            {feature::tag, "tag"},
-                                                            {feature::stream, "stream"}};
+namespace {
+
+/// The members of a set.
+template <class Set, std::size_t Count>
+std::string names_of_set(Set value, const std::pair<Set, std::string_view> (&names)[Count]) {
   std::string text;
   for (const auto& [each, name] : names) {
     if ((static_cast<unsigned>(value) & static_cast<unsigned>(each)) == 0) continue;
@@ -31,6 +33,26 @@ std::string to_string(feature value) {
     text += name;
   }
   return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
+std::string to_string(feature value) {
+  constexpr std::pair<feature, std::string_view> names[] = {{feature::rma, "rma"},
+                                                            {feature::am, "am"},
+                                                            {feature::wakeup, "wakeup"},
+                                                            {feature::tag, "tag"},
+                                                            {feature::stream, "stream"}};
+  return names_of_set(value, names);
+}
+
+std::string to_string(access_right value) {
+  constexpr std::pair<access_right, std::string_view> names[] = {
+      {access_right::list, "list"},     {access_right::read, "read"},
+      {access_right::write, "write"},   {access_right::create, "create"},
+      {access_right::remove, "remove"}, {access_right::pipes, "pipes"},
+      {access_right::agent, "agent"},   {access_right::fabric, "fabric"}};
+  return names_of_set(value, names);
 }
 
 template <>
@@ -50,6 +72,37 @@ std::string_view detail::enum_name(atomic_operation value) noexcept {
       return "bit_or";
     case atomic_operation::bit_xor:
       return "bit_xor";
+  }
+  return "unknown";
+}
+
+template <>
+std::string_view detail::enum_name(operation_kind value) noexcept {
+  switch (value) {
+    case operation_kind::none:
+      return "none";
+    case operation_kind::read:
+      return "read";
+    case operation_kind::write:
+      return "write";
+    case operation_kind::atomic:
+      return "atomic";
+    case operation_kind::notify:
+      return "notify";
+    case operation_kind::wait_notify:
+      return "wait_notify";
+    case operation_kind::flush:
+      return "flush";
+    case operation_kind::send:
+      return "send";
+    case operation_kind::receive:
+      return "receive";
+    case operation_kind::stream_send:
+      return "stream_send";
+    case operation_kind::stream_receive:
+      return "stream_receive";
+    case operation_kind::close:
+      return "close";
   }
   return "unknown";
 }

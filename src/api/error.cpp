@@ -22,8 +22,7 @@ constexpr meaning meanings[]{
     {errc::no_space,
      "there is no room for it: a disk or a quota is full, or a region of fixed size ends",
      std::errc::no_space_on_device},
-    {errc::permission_denied, "the region was not exposed for this access",
-     std::errc::permission_denied},
+    {errc::permission_denied, "this access is not allowed", std::errc::permission_denied},
     {errc::no_such_region, "the owner has no such region", std::errc::no_such_file_or_directory},
     {errc::stale_region, "the owner restarted or replaced the region; get a new descriptor"},
     {errc::revoked, "the owner withdrew the region"},
@@ -34,7 +33,8 @@ constexpr meaning meanings[]{
     {errc::protocol_error, "the peer sent something that the protocol does not allow",
      std::errc::protocol_error},
     {errc::bad_configuration,
-     "unknown UCX configuration key, bad value, or unknown transport or device",
+     "wrong configuration: a key, value, transport or device of UCX, a variable UCXIO_..., or a "
+     "line of a file of tokens",
      std::errc::invalid_argument},
     {errc::feature_disabled, "the context was made without the feature that this needs",
      std::errc::not_supported},
@@ -75,8 +75,7 @@ constexpr meaning meanings[]{
     {errc::already_exists, "the name is taken, or the directory is not empty",
      std::errc::file_exists},
     {errc::content_changed, "the content behind the region was cut off or replaced"},
-    {errc::not_secure, "refused, because others could reach this process",
-     std::errc::operation_not_permitted},
+    {errc::not_secure, "refused, because it is not secure", std::errc::operation_not_permitted},
     {errc::closed_by_peer, "the peer closed the connection", std::errc::connection_reset},
     {errc::no_rdma, "there is no RDMA hardware on the way to the peer", std::errc::not_supported},
     {errc::would_block, "there is no room for it now", std::errc::operation_would_block},
@@ -99,8 +98,9 @@ constexpr meaning meanings[]{
      "store_options::max_open_files (ucxio serve --max-open-files)",
      std::errc::too_many_files_open},
     {errc::too_many_client_files,
-     "this client has as many files of the store open as it lets one: its server may raise "
-     "store_options::max_open_files_per_client (ucxio serve --max-open-files-per-client)",
+     "this client has as many files of the store, or names of the server, open as it may: its "
+     "server may raise store_options::max_open_files_per_client (ucxio serve "
+     "--max-open-files-per-client) or server_options::limits (--limit)",
      std::errc::too_many_files_open},
     {errc::too_many_writers,
      "as many files of the store are open for writing as it lets: its server may raise "
@@ -147,7 +147,8 @@ std::error_code make_error_code(errc value) noexcept {
 
 std::error_code throws;
 
-error::error(std::error_code code, const std::string& text) : std::ios_base::failure(text, code) {}
+error::error(std::error_code code, const std::string& text, std::optional<int> ucx_status)
+    : std::ios_base::failure(text, code), ucx_status_(ucx_status) {}
 
 error::~error() = default;
 

@@ -1,11 +1,13 @@
 #include "ucx/memory_region.hpp"
 
+#include <mutex>
 #include <utility>
 
 #include "base/forked_child.hpp"
 #include "base/handle_place.hpp"
 #include "base/result.hpp"
 #include "base/without_const.hpp"
+#include "connection/endpoint_core.hpp"
 #include "region/exposed/exposed_memory.hpp"
 #include "region/exposed/notification_queue.hpp"
 #include "region/exposed/notification_wait.hpp"
@@ -117,6 +119,13 @@ ucp_mem* memory_region::native_handle() const noexcept {
 
 remote_descriptor memory_region::descriptor() const {
   return core_ ? core_->descriptor() : remote_descriptor();
+}
+
+bool memory_region::pass_to(const endpoint& peer) const {
+  const std::shared_ptr<detail::endpoint_core>& to = detail::core_access::core(peer);
+  if (!core_ || !to || detail::is_forked_child()) return false;
+  const std::lock_guard guard(to->worker().lock());
+  return to->files().pass(core_->id(), core_->granted());
 }
 
 void memory_region::on_notify(notification_handler handler, std::error_code& ec) {

@@ -19,6 +19,7 @@
 #include "ucx/memory_place.hpp"
 #include "ucx/memory_resources.hpp"
 #include "ucx/receive_target.hpp"
+#include "wire/message_number.hpp"
 #include "worker/core_access.hpp"
 #include "worker/failed_operation.hpp"
 #include "worker/worker_core.hpp"
@@ -67,6 +68,9 @@ detail::result<buffer> make_of_kind(const message_info& said, const memory_resou
 }
 
 }  // namespace
+
+message_name::message_name(std::string_view owner, std::uint32_t number) noexcept
+    : owner_(owner), number_(detail::message_number(owner, number)) {}
 
 message& message::operator=(message&& other) noexcept {
   message taken(std::move(other));

@@ -196,13 +196,13 @@ remote_descriptor remote_descriptor::of_key(std::uint64_t address, std::uint64_t
 std::vector<std::byte> remote_descriptor::encode() const {
   if (remote_key.size() > longest_key) {
     throw error(errc::invalid_argument,
-                "writing the descriptor of region " + std::to_string(region) + ": its key has " +
-                    std::to_string(remote_key.size()) + " bytes, and " +
+                "writing the descriptor of region " + std::to_string(generation) +
+                    ": its key has " + std::to_string(remote_key.size()) + " bytes, and " +
                     std::to_string(longest_key) + " at most can be written");
   }
   if (!fits(address, size)) {
     throw error(errc::invalid_argument, "writing the descriptor of region " +
-                                            std::to_string(region) +
+                                            std::to_string(generation) +
                                             ": it ends beyond the address space");
   }
   detail::wire_writer writer = detail::envelope::begin(descriptor_letters);
@@ -248,7 +248,7 @@ remote_descriptor remote_descriptor::decode(std::span<const std::byte> wire, std
 }
 
 std::string to_string(const remote_descriptor& descriptor) {
-  std::string text = "region " + std::to_string(descriptor.region) + ": " +
+  std::string text = "region " + std::to_string(descriptor.generation) + ": " +
                      std::to_string(descriptor.size) + " bytes, ";
   text += name_of(descriptor.granted);
   text += ", ";

@@ -68,7 +68,8 @@ request start(const region_pointer& core, const char* what, Call call) {
   const std::lock_guard guard(core->endpoint().worker().lock());
   std::error_code ec;
   if (detail::operation* started = call(*core, ec)) return core_access::make_request(started);
-  return ec ? detail::failed_request(ec, what + core->description() + detail::lacking(ec))
+  return ec ? detail::failed_request(ec, what + core->description() + detail::lacking(ec),
+                                     core->endpoint().ucx_status_of(ec))
             : request();
 }
 
@@ -204,7 +205,8 @@ request remote_region::start_read_at(std::uint64_t offset, std::span<std::byte> 
     return core_access::make_request(started);
   }
   return ec ? detail::failed_request(
-                  ec, attempt("read of ", into.size(), offset, description()) + detail::lacking(ec))
+                  ec, attempt("read of ", into.size(), offset, description()) + detail::lacking(ec),
+                  core_->endpoint().ucx_status_of(ec))
             : request();
 }
 
@@ -222,8 +224,10 @@ request remote_region::start_write_at(std::uint64_t offset, std::span<const std:
   if (detail::operation* started = core_->start_write(tracker_, offset, from, options, ec)) {
     return core_access::make_request(started);
   }
-  return ec ? detail::failed_request(ec, attempt("write of ", from.size(), offset, description()) +
-                                             detail::lacking(ec))
+  return ec ? detail::failed_request(
+                  ec,
+                  attempt("write of ", from.size(), offset, description()) + detail::lacking(ec),
+                  core_->endpoint().ucx_status_of(ec))
             : request();
 }
 
@@ -245,7 +249,7 @@ request remote_region::start_flush(const io_options& options) {
   if (!ec) return {};
   std::string what = "flush of the writes to " + description();
   if (!tracker_->failed_write().empty()) what.append(": ").append(tracker_->failed_write());
-  return detail::failed_request(ec, std::move(what));
+  return detail::failed_request(ec, std::move(what), core_->endpoint().ucx_status_of(ec));
 }
 
 void remote_region::flush(const io_options& options, std::error_code& ec) {

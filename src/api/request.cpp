@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "worker/cancel_and_wait.hpp"
 #include "worker/core_access.hpp"
 #include "worker/operation.hpp"
+#include "worker/stop_link.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx {
@@ -82,6 +84,9 @@ class awaited_operation {
     return awaited_ == nullptr ? std::error_code() : awaited_->error();
   }
   std::string text() const { return detail::failure_text(*awaited_); }
+  std::optional<int> ucx_status() const {
+    return why_not_ ? std::optional<int>() : awaited_->ucx_status();
+  }
 
  private:
   detail::operation* awaited_;
@@ -92,7 +97,8 @@ class awaited_operation {
 /// REQUIRES: `ended` is done.
 void keep(std::promise<message_info>& promise, const request& ended) {
   if (const std::error_code ec = ended.error()) {
-    promise.set_exception(std::make_exception_ptr(ucx::error(ec, ended.description())));
+    promise.set_exception(
+        std::make_exception_ptr(ucx::error(ec, ended.description(), ended.ucx_status())));
   } else {
     promise.set_value(ended.received());
   }
@@ -102,7 +108,10 @@ void keep(std::promise<message_info>& promise, const request& ended) {
 
 void request::drop(detail::operation& held) noexcept {
   if (detail::is_forked_child()) return;  // the parent's, or one that never started
-  if (!held.done()) detail::cancel_and_wait(held);
+  if (!held.done()) {
+    detail::cancel_and_wait(held);
+    if (held.leaves_to_round()) held.worker().settle();  // there may be no further round
+  }
   held.drop();
 }
 
@@ -110,6 +119,10 @@ bool request::done() const noexcept { return operation_ == nullptr || operation_
 
 std::error_code request::error() const noexcept {
   return operation_ == nullptr ? std::error_code() : operation_->error();
+}
+
+std::optional<int> request::ucx_status() const noexcept {
+  return operation_ == nullptr ? std::optional<int>() : operation_->ucx_status();
 }
 
 message_info request::received() const noexcept {
@@ -121,7 +134,9 @@ void request::wait(std::error_code& ec) {
   std::error_code outcome = awaited.why_not();
   // It returns before the end in a child of fork() alone.
   if (!outcome) outcome = awaited.wait() ? awaited.error() : make_error_code(errc::forked_child);
-  detail::end_with(outcome, ec, [&awaited] { return awaited.text(); });
+  detail::end_with(
+      outcome, ec, [&awaited] { return awaited.text(); },
+      [&awaited] { return awaited.ucx_status(); });
 }
 
 bool request::wait_for(std::chrono::nanoseconds duration, std::error_code& ec) {
@@ -164,8 +179,57 @@ void request::cancel() noexcept {
   worker.settle();
 }
 
+void request::cancel_on(const std::stop_token& stop) {
+  if (done() || detail::is_forked_child()) return;
+  const std::lock_guard guard(operation_->worker().lock());
+  if (!operation_->done()) detail::stop_link::connect(*operation_, stop);
+}
+
+void request::leave(completion_handler keeper) {
+  struct orphan {
+    completion_handler keeper;  // goes last
+    request left = {};
+    completion_handler told = {};
+
+    void operator()(std::error_code ec) {
+      if (told) told(ec);
+    }
+  };
+  if (done() || detail::is_forked_child()) return static_cast<void>(request(std::move(*this)));
+  detail::operation& given_up = *operation_;
+  detail::worker_core& worker = given_up.worker();
+  auto kept = std::make_unique<orphan>(orphan{.keeper = std::move(keeper)});
+  request ended;
+  detail::operation::kept_alive held;  // what the request keeps, its handler does not
+  {
+    const std::lock_guard guard(worker.lock());
+    if (given_up.done()) {
+      ended = std::move(*this);
+    } else {
+      kept->told = given_up.take_handler();
+      if (!kept->told) worker.expect_handler();
+      given_up.claim_handler();
+      kept->left = std::move(*this);
+      given_up.set_expected_handler([kept = std::move(kept)](std::error_code ec) { (*kept)(ec); });
+      given_up.give_up(errc::canceled);
+      held = given_up.let_go();
+    }
+  }
+  worker.settle();
+}
+
 std::string request::description() const {
   return operation_ == nullptr ? std::string("nothing") : detail::failure_text(*operation_);
+}
+
+request_attributes request::attributes() const {
+  if (operation_ == nullptr) return {};
+  request_attributes told = operation_->attributes();
+  if (const detail::endpoint_core* const over = operation_->endpoint()) {
+    told.connection = over->number();
+    told.peer = over->peer();
+  }
+  return told;
 }
 
 bool request::rebind(std::span<std::byte> into) noexcept {

@@ -134,9 +134,18 @@ std::string server::url(std::string_view name, std::error_code& ec) const {
   return url_of(core_, name).or_end(ec);
 }
 
+std::string server::invite(std::string_view name, std::error_code& ec) {
+  return core_->invite(name).or_end(ec);
+}
+
 server_statistics server::statistics() const {
   if (!core_ || detail::is_forked_child()) return {};
   return core_->statistics();
+}
+
+void server::set_rules(std::optional<access_rules> rules) {
+  if (!core_ || detail::is_forked_child()) return;
+  core_->set_rules(rules ? core_access::lines(*rules) : nullptr);
 }
 
 worker& server::worker(std::size_t number) noexcept { return core_->worker(number); }

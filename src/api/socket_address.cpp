@@ -4,11 +4,13 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -27,6 +29,28 @@ const ::sockaddr_in& as_v4(const ::sockaddr* address) noexcept {
 }
 const ::sockaddr_in6& as_v6(const ::sockaddr* address) noexcept {
   return *reinterpret_cast<const ::sockaddr_in6*>(address);
+}
+
+constexpr std::string_view unix_prefix = "unix:";
+/// The system wants a zero behind the path where it is to be read back.
+constexpr std::size_t longest_unix_path = sizeof(::sockaddr_un::sun_path) - 1;
+
+std::string_view path_of(const ::sockaddr* address) noexcept {
+  const auto& there = *reinterpret_cast<const ::sockaddr_un*>(address);
+  return {there.sun_path, ::strnlen(there.sun_path, sizeof there.sun_path)};
+}
+
+/// REQUIRES: `path` is not too long.
+::sockaddr_un unix_of(std::string_view path) noexcept {
+  ::sockaddr_un made = {};
+  made.sun_family = AF_UNIX;
+  std::copy(path.begin(), path.end(), made.sun_path);
+  return made;
+}
+
+::socklen_t unix_size(std::string_view path) noexcept {
+  const std::size_t named = path.empty() ? 0 : path.size() + 1;
+  return static_cast<::socklen_t>(offsetof(::sockaddr_un, sun_path) + named);
 }
 
 ::sockaddr_in v4_of(::in_addr host, std::uint16_t port) noexcept {
@@ -112,12 +136,27 @@ std::array<std::uint8_t, 4> mapped_v4(const ::in6_addr& host) noexcept {
 }
 
 std::string bad_text(std::string_view text) {
+  if (text.starts_with(unix_prefix)) {
+    return "reading the Unix socket address \"" + std::string(text) +
+           "\" (expected an absolute path of at most " + std::to_string(longest_unix_path) +
+           " bytes, as unix:/run/server.sock)";
+  }
   return "reading the socket address \"" + std::string(text) +
          "\" (expected a numeric host and a port, as 127.0.0.1:7471 or [::1]:7471)";
 }
 
+/// No path means one that a listener chooses.
+socket_address read_path(std::string_view path, std::error_code& ec) {
+  const bool is_absolute = path.empty() || path.front() == '/';
+  if (!is_absolute || path.size() > longest_unix_path || path.find('\0') != path.npos) return {};
+  const ::sockaddr_un made = unix_of(path);
+  return socket_address::from_native(reinterpret_cast<const ::sockaddr*>(&made), unix_size(path),
+                                     ec);
+}
+
 socket_address read_text(std::string_view text, std::error_code& ec) {
   ec = errc::bad_address;
+  if (text.starts_with(unix_prefix)) return read_path(text.substr(unix_prefix.size()), ec);
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return {};
   std::string_view host = text.substr(0, colon);
@@ -186,11 +225,18 @@ socket_address socket_address::from_native(const ::sockaddr* address, ::socklen_
   } else if (readable && address->sa_family == AF_INET6 && length >= sizeof(::sockaddr_in6)) {
     const ::sockaddr_in6& v6 = as_v6(address);
     keep(v6_of(v6.sin6_addr, v6.sin6_scope_id, ntohs(v6.sin6_port)));
+  } else if (readable && address->sa_family == AF_UNIX && length <= sizeof(::sockaddr_storage)) {
+    ::sockaddr_un there = {};
+    std::memcpy(&there, address, std::min<std::size_t>(length, sizeof there));
+    const std::string_view path = path_of(reinterpret_cast<const ::sockaddr*>(&there));
+    if (path.size() > longest_unix_path) outcome = errc::bad_address;
+    if (!outcome) keep(unix_of(path));
+    if (!outcome) made.size_ = unix_size(path);
   } else {
     outcome = errc::bad_address;
   }
   detail::end_with(outcome, ec, [] {
-    return "taking an address of the operating system that is not IPv4 or IPv6";
+    return "taking an address of the operating system that is not IPv4, IPv6 or Unix";
   });
   return made;
 }
@@ -201,6 +247,8 @@ const ::sockaddr* socket_address::native() const noexcept {
 
 bool socket_address::is_v4() const noexcept { return storage_.ss_family == AF_INET; }
 bool socket_address::is_v6() const noexcept { return storage_.ss_family == AF_INET6; }
+
+bool socket_address::is_unix() const noexcept { return storage_.ss_family == AF_UNIX; }
 
 bool socket_address::is_loopback() const noexcept {
   if (is_v4()) return ntohl(as_v4(native()).sin_addr.s_addr) >> 24U == 127;
@@ -223,6 +271,7 @@ std::string socket_address::host() const {
   if (is_v4()) {
     return ::inet_ntop(AF_INET, &as_v4(native()).sin_addr, digits.data(), digits.size());
   }
+  if (is_unix()) return std::string(path_of(native()));
   if (!is_v6()) return {};
   const ::sockaddr_in6& v6 = as_v6(native());
   std::string text = ::inet_ntop(AF_INET6, &v6.sin6_addr, digits.data(), digits.size());
@@ -261,6 +310,8 @@ std::strong_ordering socket_address::order(const socket_address& other) const no
     hosts = std::memcmp(&v6.sin6_addr, &other_v6.sin6_addr, sizeof(::in6_addr));
     scope = v6.sin6_scope_id;
     other_scope = other_v6.sin6_scope_id;
+  } else if (is_unix()) {
+    hosts = path_of(native()).compare(path_of(other.native()));
   }
   if (hosts != 0) return hosts <=> 0;
   if (const auto order = port() <=> other.port(); order != 0) return order;
@@ -269,6 +320,7 @@ std::strong_ordering socket_address::order(const socket_address& other) const no
 
 std::string to_string(const socket_address& address) {
   if (address.empty()) return "(none)";
+  if (address.is_unix()) return std::string(unix_prefix) + address.host();
   const std::string host = address.is_v6() ? '[' + address.host() + ']' : address.host();
   return host + ':' + std::to_string(address.port());
 }

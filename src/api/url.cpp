@@ -18,6 +18,11 @@ using detail::result;
 
 constexpr std::string_view scheme = "ucx:";
 constexpr std::string_view file_scheme = "ucx+file:";
+constexpr std::string_view socket_scheme = "ucx+tcp:";
+constexpr std::string_view tls_scheme = "ucxs:";
+constexpr std::string_view unix_scheme = "ucx+unix:";
+constexpr std::string_view socket_ending = ".sock";
+constexpr std::size_t longest_socket_path = 107;  // of the system
 constexpr std::size_t longest_host = 255;
 
 /// RFC 3986's unreserved characters, and the others that a path may have as they are.
@@ -112,6 +117,15 @@ std::string complaint_about_encoding(std::string_view path) {
   return decode(path) ? "" : "\"%\" is not followed by two hexadecimal digits";
 }
 
+/// Returns where the first component ends that names a socket; npos where there is none.
+std::size_t end_of_socket_file(std::string_view path) noexcept {
+  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string_view begin = path.substr(0, end);
+    if (begin.ends_with(socket_ending)) return begin.size();
+    if (end == std::string_view::npos) return end;
+  }
+}
+
 failure bad(std::string wrong) { return {errc::bad_url, std::move(wrong)}; }
 
 /// Has the text of a failure begin with what was tried.
@@ -123,7 +137,9 @@ result<url> with_text(const std::string& doing, result<url> made) {
 }  // namespace
 
 bool url::has_url_scheme(std::string_view text) noexcept {
-  return has_scheme(text, scheme) || has_scheme(text, file_scheme);
+  return has_scheme(text, scheme) || has_scheme(text, file_scheme) ||
+         has_scheme(text, socket_scheme) || has_scheme(text, tls_scheme) ||
+         has_scheme(text, unix_scheme);
 }
 
 url::url(std::string_view text, std::error_code& ec)
@@ -132,6 +148,23 @@ url::url(std::string_view text, std::error_code& ec)
 url::url(std::string_view host, std::uint16_t port, std::string_view name, std::error_code& ec)
     : url(with_text("making a URL of its parts", detail::url_reader::of_parts(host, port, name))
               .or_end(ec)) {}
+
+url url::over_socket(std::string_view host, std::uint16_t port, std::string_view name,
+                     std::error_code& ec) {
+  return with_text("making a URL of its parts", detail::url_reader::of_socket(host, port, name))
+      .or_end(ec);
+}
+
+url url::over_tls(std::string_view host, std::uint16_t port, std::string_view name,
+                  std::error_code& ec) {
+  return with_text("making a URL of its parts", detail::url_reader::of_tls(host, port, name))
+      .or_end(ec);
+}
+
+url url::over_unix(std::string_view path, std::string_view name, std::error_code& ec) {
+  return with_text("making a URL of a Unix socket", detail::url_reader::of_unix(path, name))
+      .or_end(ec);
+}
 
 url url::from_address_file(std::string_view file, std::string_view name, std::error_code& ec) {
   return with_text("making a URL of an address file",
@@ -143,11 +176,18 @@ namespace detail {
 
 result<url> url_reader::read(std::string_view text) {
   const bool by_file = has_scheme(text, file_scheme);
-  const std::string_view used = by_file ? file_scheme : scheme;
+  const bool is_unix = has_scheme(text, unix_scheme);
+  const bool is_tls = has_scheme(text, tls_scheme);
+  const bool is_socket = is_tls || has_scheme(text, socket_scheme);
+  std::string_view used = by_file     ? file_scheme
+                          : is_tls    ? tls_scheme
+                          : is_socket ? socket_scheme
+                                      : scheme;
+  if (is_unix) used = unix_scheme;
   std::string_view rest = text.substr(std::min(used.size(), text.size()));
   std::string wrong;
   if (!url::has_url_scheme(text)) {
-    wrong = "it does not begin with \"ucx://\"";
+    wrong = "it does not begin with \"ucx://\", \"ucxs://\", \"ucx+tcp://\" or \"ucx+unix://\"";
   } else if (rest.starts_with("/") && !rest.starts_with("//")) {
     wrong = "one of the two slashes behind \"" + std::string(used) +
             "\" is missing; a path library that normalises paths may have removed it";
@@ -156,7 +196,62 @@ result<url> url_reader::read(std::string_view text) {
   }
   if (!wrong.empty()) return with_text(quoted(text), bad(wrong));
   rest.remove_prefix(2);
-  return with_text(quoted(text), by_file ? read_address_file(rest) : read_authority(rest));
+  if (by_file) return with_text(quoted(text), read_address_file(rest));
+  if (is_unix) return with_text(quoted(text), read_socket_file(rest));
+  auto made = read_authority(rest);
+  return with_text(quoted(text), is_socket ? by_socket(std::move(made), is_tls) : std::move(made));
+}
+
+result<url> url_reader::by_socket(result<url> made, bool by_tls) {
+  if (made) made->is_socket_ = true;
+  if (made) made->is_tls_ = by_tls;
+  return made;
+}
+
+result<url> url_reader::of_tls(std::string_view host, std::uint16_t port, std::string_view name) {
+  return by_socket(of_parts(host, port, name), true);
+}
+
+result<url> url_reader::of_socket(std::string_view host, std::uint16_t port,
+                                  std::string_view name) {
+  return by_socket(of_parts(host, port, name));
+}
+
+/// The text alone decides where the path ends, so that nothing on a disk can lead it elsewhere.
+result<url> url_reader::read_socket_file(std::string_view rest) {
+  if (const std::string wrong = complaint_about_encoding(rest); !wrong.empty()) return bad(wrong);
+  const std::string whole = *decode(rest);
+  if (!whole.starts_with('/')) {
+    return bad("the path has to be absolute: ucx+unix:///run/server.sock/name");
+  }
+  const std::size_t end = end_of_socket_file(whole);
+  if (end == std::string::npos) {
+    return bad(
+        "no part of the path ends in \".sock\", as the socket of a server does: "
+        "ucx+unix:///run/server.sock/name");
+  }
+  const std::size_t name = std::min(end + 1, whole.size());
+  return of_unix(std::string_view(whole).substr(0, end), std::string_view(whole).substr(name));
+}
+
+result<url> url_reader::of_unix(std::string_view path, std::string_view name) {
+  if (!path.starts_with('/')) return bad("the path of the socket has to be absolute");
+  if (path.find('\0') != std::string_view::npos) return bad("a path has no zero bytes");
+  const std::size_t end = end_of_socket_file(path);
+  if (end == std::string_view::npos) return bad("the path of the socket does not end in \".sock\"");
+  if (end != path.size()) {
+    return bad(
+        "a directory on the way to the socket ends in \".sock\": the rest would be read "
+        "as a name");
+  }
+  if (path.size() > longest_socket_path) {
+    return bad("the path of the socket has " + std::to_string(path.size()) +
+               " bytes, and the system takes " + std::to_string(longest_socket_path));
+  }
+  url made;
+  made.socket_file_ = path;
+  made.is_socket_ = true;
+  return named(std::move(made), name);
 }
 
 /// The path ends where there is a file, below which nothing else can be.
@@ -270,8 +365,11 @@ std::string to_string(const url& address) {
   if (!address.address_file().empty()) {
     return "ucx+file://" + encode(address.address_file()) + name;
   }
+  if (!address.socket_file().empty()) {
+    return "ucx+unix://" + encode(address.socket_file()) + name;
+  }
   const bool brackets = address.host().find(':') != std::string::npos;
-  std::string text = "ucx://";
+  std::string text = address.is_tls() ? "ucxs://" : address.is_socket() ? "ucx+tcp://" : "ucx://";
   text.append(brackets ? "[" : "").append(address.host()).append(brackets ? "]" : "");
   text.append(":").append(std::to_string(address.port())).append(name);
   return text;
@@ -283,6 +381,8 @@ std::size_t std::hash<ucx::url>::operator()(const ucx::url& address) const noexc
   const std::size_t host = std::hash<std::string>()(address.host());
   const std::size_t name = std::hash<std::string>()(address.name());
   constexpr std::size_t odd = 0x9e3779b97f4a7c15U;
-  const std::size_t file = std::hash<std::string>()(address.address_file());
-  return ((host * odd + name) * odd + file) * odd + address.port();
+  const std::size_t file = std::hash<std::string>()(address.address_file()) ^
+                           std::hash<std::string>()(address.socket_file());
+  const std::size_t place = address.port() * std::size_t{2} + (address.is_socket() ? 1 : 0);
+  return ((host * odd + name) * odd + file) * odd + place;
 }

@@ -2,6 +2,8 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/deadline.hpp"
@@ -33,9 +35,20 @@ made_worker make(const context& parent, const worker_options& options) {
                          "making a worker of a context that was moved from, or not made"};
 }
 
-made_worker adopted(const context& parent, ucp_worker* made, const worker_options& options) {
-  return detail::worker_core::adopt(detail::core_access::core(parent), made,
+made_worker adopted(const context& parent, ucp_worker* made, ownership owner,
+                    const worker_options& options) {
+  return detail::worker_core::adopt(detail::core_access::core(parent), made, owner,
                                     &detail::assemble_parts, options);
+}
+
+detail::result<worker_attributes> attributes_of(const std::shared_ptr<detail::worker_core>& core) {
+  if (!core) return detail::failure{errc::closed, "asking for a worker's attributes"};
+  auto told = core->attributes();
+  if (!told || !core->context().is_of_ucx()) return told;  // over sockets there is no address
+  const auto address = core->address();
+  if (!address) return address.why();
+  told->address_size = address->native().size();
+  return told;
 }
 
 const char* why_not_run(std::error_code ec) {
@@ -44,27 +57,56 @@ const char* why_not_run(std::error_code ec) {
   return "running a worker that a thread of its own drives";
 }
 
+/// See worker::on_message. `core` lives while it waits: a handler may destroy the worker.
+detail::result<void> set_handler(detail::worker_core& core, std::uint64_t number,
+                                 std::string_view owner, move_only_handler<message> handler) {
+  if (!core.context().has(feature::am)) {
+    return detail::failure{errc::feature_disabled,
+                           "handling messages on a context without feature::am"};
+  }
+  std::shared_ptr<move_only_handler<message>> replaced;  // goes behind the lock
+  if (handler) replaced = std::make_shared<move_only_handler<message>>(std::move(handler));
+  {
+    const std::lock_guard guard(core.lock());
+    detail::active_handlers& handlers = core.messages().handlers();
+    if (!handlers.claim(number, owner)) {
+      return detail::failure{errc::already_exists, "handling message " + std::to_string(number) +
+                                                       " of \"" + std::string(owner) +
+                                                       "\", whose upper half another owner has"};
+    }
+    handlers.exchange(number, replaced);
+  }
+  if (!replaced || core.in_handler()) return {};
+  core.wait_until(detail::clock::time_point::max(),
+                  [&] { return !core.messages().handlers().is_running(*replaced); });
+  return {};
+}
+
 }  // namespace
 
 worker::worker(const context& parent, const worker_options& options, std::error_code& ec)
     : core_(make(parent, options).or_end(ec)) {}
 
-worker worker::adopt(const context& parent, ucp_worker* made, const worker_options& options,
-                     std::error_code& ec) {
-  return worker(adopted(parent, made, options).or_end(ec));
+worker worker::adopt(const context& parent, ucp_worker* made, ownership owner,
+                     const worker_options& options, std::error_code& ec) {
+  return worker(adopted(parent, made, owner, options).or_end(ec));
 }
 
 worker::worker(worker&& other) noexcept = default;
 worker& worker::operator=(worker&& other) noexcept {
-  worker before(std::move(core_));
+  worker before(std::move(*this));
   core_ = std::move(other.core_);
+  is_of_library_ = other.is_of_library_;
   return *this;
 }
 
 worker::~worker() {
   if (detail::leave_to_parent(core_)) return;
+  if (!core_ || core_.use_count() == 1) return;
+  const std::shared_ptr<detail::worker_core> kept = core_;
   // A round that runs now may keep what uses the worker, and would have its thread outlive us.
-  if (core_ && core_.use_count() > 1) core_->await_round();
+  kept->await_round();
+  if (!is_of_library_) kept->handle_gone();
 }
 
 context worker::parent() const {
@@ -72,11 +114,9 @@ context worker::parent() const {
 }
 
 worker_address worker::address(std::error_code& ec) const {
-  std::error_code outcome = errc::closed;
-  worker_address made;
-  if (core_) made = core_->address().or_tell(outcome);
-  detail::end_with(outcome, ec, [] { return "asking for a worker's address"; });
-  return made;
+  if (core_) return core_->address().or_end(ec);
+  const detail::failure none{errc::closed, "asking for a worker's address"};
+  return detail::result<worker_address>(none).or_end(ec);
 }
 
 bool worker::progress() { return core_->progress(); }
@@ -99,6 +139,11 @@ scheduled_call worker::call_after(std::chrono::nanoseconds delay, move_only_hand
 scheduled_call worker::call_at(std::chrono::steady_clock::time_point when,
                                move_only_handler<> function) {
   return detail::core_access::make_scheduled_call(core_->calls().at(when, std::move(function)));
+}
+
+scheduled_call worker::call_every(std::chrono::nanoseconds period, move_only_handler<> function) {
+  return detail::core_access::make_scheduled_call(
+      core_->calls().every(period, std::move(function)));
 }
 
 scheduled_call worker::call_in_progress(progress_phase when, repetition how_often,
@@ -140,15 +185,12 @@ staging_statistics worker::staging() const noexcept {
 }
 
 worker_attributes worker::attributes(std::error_code& ec) const {
-  std::error_code outcome = errc::closed;
-  worker_attributes made;
-  if (core_) made = core_->attributes().or_tell(outcome);
-  if (!outcome) made.address_size = core_->address().or_tell(outcome).native().size();
-  detail::end_with(outcome, ec, [] { return "asking for a worker's attributes"; });
-  return made;
+  return attributes_of(core_).or_end(ec);
 }
 
-ucp_worker* worker::native_handle() const noexcept { return core_ ? core_->handle() : nullptr; }
+ucp_worker* worker::native_handle() const noexcept {
+  return core_ && core_->context().is_of_ucx() ? core_->handle() : nullptr;
+}
 
 std::size_t worker::connections() const noexcept {
   const std::lock_guard guard(core_->lock());
@@ -215,20 +257,12 @@ void worker::set_connection_events(connection_events events) {
 
 void worker::on_message(std::uint64_t number, move_only_handler<message> handler,
                         std::error_code& ec) {
-  const bool can_be = core_->context().has(feature::am);
-  detail::end_with(can_be ? std::error_code() : make_error_code(errc::feature_disabled), ec,
-                   [] { return "handling messages on a context without feature::am"; });
-  if (!can_be) return;
-  std::shared_ptr<move_only_handler<message>> replaced;  // goes behind the lock
-  if (handler) replaced = std::make_shared<move_only_handler<message>>(std::move(handler));
-  {
-    const std::lock_guard guard(core_->lock());
-    core_->messages().handlers().exchange(number, replaced);
-  }
-  detail::worker_core& core = *core_;  // which waiting keeps: a handler may destroy the worker
-  if (!replaced || core.in_handler()) return;
-  core.wait_until(detail::clock::time_point::max(),
-                  [&] { return !core.messages().handlers().is_running(*replaced); });
+  set_handler(*core_, number, {}, std::move(handler)).or_end(ec);
+}
+
+void worker::on_message(const message_name& name, move_only_handler<message> handler,
+                        std::error_code& ec) {
+  set_handler(*core_, name, name.owner(), std::move(handler)).or_end(ec);
 }
 
 }  // namespace ucx

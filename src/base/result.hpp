@@ -25,8 +25,9 @@ namespace ucx::detail {
 struct failure {
   std::error_code code;
   std::string text = {};
+  std::optional<int> ucx_status = {};  ///< UCX's own, where it was UCX that failed.
 
-  [[noreturn]] void raise() const { throw error(code, text); }
+  [[noreturn]] void raise() const { throw error(code, text, ucx_status); }
 };
 
 /// A value, or a failure. As `std::expected` of C++23, with the endings of public functions.
@@ -102,14 +103,18 @@ class [[nodiscard]] result<void> {
 };
 
 /// Ends a public function whose outcome is `outcome`: throws where the caller gave no code, and it
-/// failed. `text` makes the text of the error, and is called only then.
-template <class Text>
-void end_with(std::error_code outcome, std::error_code& ec, Text text) {
+/// failed. `text` and `ucx_status` make those of the error, and are called only then.
+template <class Text, class Status>
+void end_with(std::error_code outcome, std::error_code& ec, Text text, Status ucx_status) {
   if (&ec != &throws) {
     ec = outcome;
   } else if (outcome) {
-    throw error(outcome, text());
+    throw error(outcome, text(), ucx_status());
   }
+}
+template <class Text>
+void end_with(std::error_code outcome, std::error_code& ec, Text text) {
+  end_with(outcome, ec, text, [] { return std::optional<int>(); });
 }
 
 }  // namespace ucx::detail

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "base/result.hpp"
@@ -26,15 +27,20 @@ class client_connector {
   /// Each connects, and returns when the server has answered.
   result<std::shared_ptr<client_core>> connect(const url& server) const;
   result<std::shared_ptr<client_core>> connect(const worker_address& server) const;
-  /// Likewise on `parent`, which counts instead of the options' context.
-  result<std::shared_ptr<client_core>> connect(context parent, const socket_address& server) const;
+  /// Likewise on `parent`, which counts instead of the options' context. By TLS the token is that
+  /// for `towards`, "host:port"; where that is empty, that of the context.
+  result<std::shared_ptr<client_core>> connect(context parent, const socket_address& server,
+                                               const std::string& towards = {}) const;
   result<std::shared_ptr<client_core>> connect(context parent, const worker_address& server) const;
 
  private:
   result<std::shared_ptr<client_core>> connect_by_file(const url& server) const;
   result<std::shared_ptr<client_core>> connect_by_host(const url& server) const;
+  result<std::shared_ptr<client_core>> connect_beside(const socket_address& port,
+                                                      std::string& why_not) const;
   template <class Address>
-  result<std::shared_ptr<client_core>> connect_on(context& parent, const Address& server) const;
+  result<std::shared_ptr<client_core>> connect_on(context& parent, const Address& server,
+                                                  const std::string& towards = {}) const;
   template <class Place>
   void tell_ways(client_core& made, const Place& server) const;
   result<context> make_context(const device_limit& limit) const;

@@ -27,10 +27,16 @@ client_core::~client_core() {
   endpoint_.reset();
 }
 
+std::shared_ptr<client_core> client_core::adopt(ucx::worker&& driver, endpoint&& connection) {
+  return std::shared_ptr<client_core>(new client_core(std::move(driver), std::move(connection)));
+}
+
 result<std::shared_ptr<client_core>> client_core::greet(ucx::worker&& driver, endpoint&& connection,
                                                         clock::time_point deadline) {
-  std::shared_ptr<client_core> made(new client_core(std::move(driver), std::move(connection)));
-  if (const auto answered = made->questions_.greet(deadline); !answered) return answered.why();
+  const std::shared_ptr<client_core> made = adopt(std::move(driver), std::move(connection));
+  client_questions& asking = made->questions_;
+  const auto answered = asking.wait_for([&] { return asking.start_greet(deadline); });
+  if (!answered) return answered.why();
   return made;
 }
 

@@ -30,6 +30,8 @@ class client_core {
   /// Takes over a connection that is there, and returns when the server has answered over it.
   static result<std::shared_ptr<client_core>> greet(ucx::worker&& driver, endpoint&& connection,
                                                     clock::time_point deadline);
+  /// Takes over a connection that is there. Nothing is asked before the server was greeted.
+  static std::shared_ptr<client_core> adopt(ucx::worker&& driver, endpoint&& connection);
   ~client_core();
   client_core(const client_core&) = delete;
   client_core& operator=(const client_core&) = delete;
@@ -45,6 +47,7 @@ class client_core {
   known_server& server() noexcept { return questions_.server(); }
   std::error_code status() const noexcept { return questions_.status(); }
   /// See client_questions.
+  request start_greet(clock::time_point deadline) { return questions_.start_greet(deadline); }
   result<void> hear() { return questions_.hear(); }
   /// Takes notice of what its worker has not looked at for long, as of a lost connection. Calls no
   /// handler.

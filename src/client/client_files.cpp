@@ -2,19 +2,26 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <system_error>
 #include <utility>
 
 #include "base/deadline.hpp"
 #include "base/error_text.hpp"
+#include "base/forked_child.hpp"
 #include "base/store_path.hpp"
+#include "client/client_call.hpp"
 #include "client/client_questions.hpp"
 #include "client/client_regions.hpp"
+#include "client/file_turns.hpp"
 #include "region/remote/remote_region_core.hpp"
 #include "ucx/error.hpp"
 #include "wire/control_message.hpp"
+#include "worker/failed_operation.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
@@ -50,200 +57,403 @@ std::uint64_t next_question(std::uint64_t left, std::uint64_t chunk) noexcept {
   return left / chunk < chunks ? left : chunks * chunk;
 }
 
+/// A change of names: the answer says whether it was made.
+template <class Body>
+request start_change(client_questions& by, const io_options& options, std::string doing,
+                     control_type type, Body body, const std::function<failure(failure)>& explain) {
+  const auto take = [](std::span<const std::byte>) { return result<void>(); };
+  return client_call::start(by, options, std::move(doing),
+                            std::make_unique<one_question<Body>>(type, control_type::done,
+                                                                 std::move(body), take, explain));
+}
+
+/// Asks about a file that this client has open. The core alone is kept: it ends with its
+/// connection.
+class file_conversation : public conversation {
+ public:
+  file_conversation(client_questions& questions, const std::shared_ptr<remote_region_core>& core,
+                    std::string doing)
+      : questions_(questions), core_(core->shared_from_this()), doing_(std::move(doing)) {}
+
+  void not_begun(std::error_code why) noexcept override { core_->extent().spoil(why); }
+  /// The server does not know a withdrawn region any more; it has told of the withdrawal before.
+  failure explain(failure why, std::span<const std::byte>) const override {
+    const std::error_code gone = core_->status();
+    if (gone && why.code == errc::no_such_region) why.code = gone;
+    return why;
+  }
+
+ protected:
+  /// Returns what is wrong with the file; nothing, so that there may be another question.
+  result<bool> unless_gone() const {
+    if (const std::error_code gone = core_->status()) return failure{gone, doing_};
+    return false;
+  }
+  failure damaged() const { return {errc::protocol_error, doing_}; }
+
+  client_questions& questions_;
+  const std::shared_ptr<remote_region_core> core_;
+  const std::string doing_;
+};
+
+/// Closes the region, if that is asked for, in a round: that may end what UCX has.
+class committing final : public file_conversation {
+ public:
+  committing(client_questions& questions, const std::shared_ptr<remote_region_core>& core,
+             std::string doing, const commit_options& how, entry& described)
+      : file_conversation(questions, core, std::move(doing)), how_(how), described_(described) {}
+
+  void ask(client_session& session, client_session::question& asked) override {
+    asked.answer_type = control_type::described;
+    session.ask(asked, control_type::commit,
+                commit_body{core_->descriptor().region, how_.durable, how_.close});
+  }
+  bool takes_in_round() const noexcept override { return how_.close; }
+  result<bool> take(std::span<const std::byte> answer) override {
+    std::optional<described_body> said = decode_described(answer);
+    if (!said) return damaged();
+    described_ = std::move(said->described);
+    if (how_.close) core_->close();
+    return true;
+  }
+
+ private:
+  const commit_options how_;
+  entry& described_;
+};
+
+/// Asks until the length is another one.
+class measuring final : public file_conversation {
+ public:
+  measuring(client_questions& questions, const std::shared_ptr<remote_region_core>& core,
+            std::string doing, std::uint64_t known, std::chrono::nanoseconds wait, entry& described)
+      : file_conversation(questions, core, std::move(doing)),
+        known_(known),
+        until_(after(questions.now(), std::max(wait, wait.zero()))),
+        described_(described) {}
+
+  std::optional<clock::duration> extra_time() override {
+    // A question that waits for longer would only keep the server from noticing who is gone.
+    constexpr clock::duration longest_question = std::chrono::seconds(30);
+    asked_at_ = questions_.now();
+    part_ = std::clamp(until_ - asked_at_, clock::duration::zero(), longest_question);
+    return part_;
+  }
+  void ask(client_session& session, client_session::question& asked) override {
+    asked.answer_type = control_type::described;
+    const measure_body body{core_->descriptor().region, known_,
+                            static_cast<std::uint64_t>(std::chrono::nanoseconds(part_).count())};
+    session.ask(asked, control_type::measure, body);
+  }
+  result<bool> take(std::span<const std::byte> answer) override {
+    std::optional<described_body> said = decode_described(answer);
+    if (!said) return damaged();
+    core_->extent().measured(said->described.size, said->described.generation);
+    const clock::time_point answered = questions_.now();
+    if (said->described.size != known_ || answered >= until_) {
+      described_ = std::move(said->described);
+      return true;
+    }
+    // A server that does not wait is not asked again at once.
+    constexpr clock::duration rest = std::chrono::milliseconds(50);
+    pause_ = answered - asked_at_ < std::min(part_, rest) ? std::min(rest, until_ - answered)
+                                                          : clock::duration::zero();
+    return unless_gone();
+  }
+  clock::duration pause() const noexcept override { return pause_; }
+
+ private:
+  const std::uint64_t known_;
+  const clock::time_point until_;
+  entry& described_;
+  clock::time_point asked_at_;
+  clock::duration part_ = {};
+  clock::duration pause_ = {};
+};
+
+/// Asks for the hashes of some chunks at a time. `found` gets all at the end.
+class hashing final : public file_conversation {
+ public:
+  hashing(client_questions& questions, const std::shared_ptr<remote_region_core>& core,
+          std::string doing, const digest_range& wanted, std::vector<content_digest>& found)
+      : file_conversation(questions, core, std::move(doing)),
+        chunk_(wanted.chunk),
+        offset_(wanted.offset),
+        left_(wanted.length),
+        found_(found) {}
+
+  std::optional<clock::duration> extra_time() override {
+    length_ = next_question(left_, chunk_);
+    return std::chrono::seconds(
+        static_cast<std::int64_t>(std::min(length_ / slowest, longest_reading)));
+  }
+  void ask(client_session& session, client_session::question& asked) override {
+    asked.answer_type = control_type::digested;
+    session.ask(asked, control_type::digest,
+                digest_body{core_->descriptor().region, offset_, length_, chunk_});
+  }
+  result<bool> take(std::span<const std::byte> answer) override {
+    std::optional<digested_body> said = decode_digested(answer);
+    if (!said || said->digests.size() != (length_ - 1) / chunk_ + 1) return damaged();
+    all_.insert(all_.end(), said->digests.begin(), said->digests.end());
+    offset_ += length_;
+    left_ -= length_;
+    if (left_ > 0) return unless_gone();
+    found_ = std::move(all_);
+    return true;
+  }
+
+ private:
+  const std::uint64_t chunk_;
+  std::uint64_t offset_;
+  std::uint64_t left_;
+  std::uint64_t length_ = 0;  // of the question
+  std::vector<content_digest>& found_;
+  std::vector<content_digest> all_;
+};
+
+class resizing final : public file_conversation {
+ public:
+  resizing(client_questions& questions, const std::shared_ptr<remote_region_core>& core,
+           std::string doing, std::uint64_t size, std::shared_ptr<file_turn> turn)
+      : file_conversation(questions, core, std::move(doing)), size_(size), turn_(std::move(turn)) {}
+  ~resizing() override {
+    if (turn_) turn_->leave();
+  }
+
+  void ask(client_session& session, client_session::question& asked) override {
+    if (turn_) turn_->asked();
+    asked.answer_type = control_type::done;
+    session.ask(asked, control_type::resize,
+                resize_body{std::string(), size_, core_->descriptor().region});
+  }
+  result<bool> take(std::span<const std::byte>) override {
+    core_->extent().resized(size_);
+    return true;
+  }
+
+ private:
+  const std::uint64_t size_;
+  const std::shared_ptr<file_turn> turn_;
+};
+
 }  // namespace
 
-result<remote_region> client_files::create(std::string_view name, const create_options& how,
-                                           const io_options& options) {
-  const auto doing = questions_.server().attempt_at_store("creating", name);
-  if (!doing) return doing.why();
+request client_files::start_create(std::string_view name, const create_options& how,
+                                   remote_region& made, const io_options& options) {
+  auto doing = questions_.server().attempt_at_store("creating", name);
+  if (!doing) return failed_request(std::move(doing.why()));
   create_body body;
   body.name = std::string(name);
   body.wanted = how.readable ? access::read_write : access::write;
   body.mode = static_cast<create_mode>(how.mode);
-  const auto answer = questions_.ask(control_type::create, control_type::opened, body,
-                                     questions_.deadline_after(options), *doing);
-  if (!answer) {
-    failure why = explained(answer.why(), name);
+  const auto explain = [name = body.name](failure why) {
+    why = explained(std::move(why), name);
     if (why.code == errc::no_such_name) why.text += ", which is in no writable store of the server";
     if (why.code == errc::not_supported) why.text += published_alone;
     return why;
-  }
-  return regions_.region_of(*answer, name, body.wanted, *doing);
+  };
+  return regions_.start_making(control_type::create, std::move(body), *std::move(doing), made,
+                               explain, options);
 }
 
-/// Returns what is behind a file that this client has open, when everything that was written
-/// through it has arrived.
-result<std::shared_ptr<remote_region_core>> client_files::flushed(remote_region& file,
-                                                                  const io_options& options,
-                                                                  const std::string& doing) {
+/// Returns what is behind a file that this client has open.
+result<std::shared_ptr<remote_region_core>> client_files::usable(const remote_region& file,
+                                                                 const std::string& doing) const {
+  if (is_forked_child()) return failure{errc::forked_child, doing};
   auto core = regions_.ours(file, doing);
   if (!core) return core;
-  if (const auto fit = questions_.server().check_stores(doing); !fit) return fit.why();
-  if (const std::error_code spoiled = (*core)->extent().spoiled()) return failure{spoiled, doing};
-  try {
-    file.flush(options);
-  } catch (const error& failed) {
-    // Told once: a second attempt would find nothing that waits, and give a name to what has holes.
-    (*core)->extent().spoil(failed.code());
-    return failure_of(failed);
-  }
+  const std::lock_guard guard(questions_.worker().lock());
+  if (const std::error_code gone = (*core)->status()) return failure{gone, doing};
   return core;
 }
 
-/// The server does not know a withdrawn region any more; it has told of the withdrawal before.
-failure client_files::of_region(failure why, const remote_region_core& asked_about) const {
+/// Likewise, of a file of a store, of which no write is missing.
+result<std::shared_ptr<remote_region_core>> client_files::of_store(const remote_region& file,
+                                                                   const std::string& doing) const {
+  if (is_forked_child()) return failure{errc::forked_child, doing};
+  auto core = regions_.ours(file, doing);
+  if (!core) return core;
+  if (const auto fit = questions_.server().check_stores(doing); !fit) return fit.why();
   const std::lock_guard guard(questions_.worker().lock());
-  const std::error_code gone = asked_about.status();
-  if (gone && why.code == errc::no_such_region) why.code = gone;
-  return why;
+  if (const std::error_code spoiled = (*core)->extent().spoiled()) return failure{spoiled, doing};
+  return core;
 }
 
-result<entry> client_files::commit(remote_region& file, bool durable, bool released,
+/// Asks when everything that was written through the file has arrived. A failure of that is told
+/// once: a second attempt would find nothing that waits, and give a name to what has holes.
+request client_files::start_behind_writes(remote_region& file, std::string doing,
+                                          std::unique_ptr<conversation> what,
+                                          const io_options& options) {
+  // The call gives it up in time: what is not known yet does not spoil the file.
+  request flushed = file.start_flush({.timeout = std::chrono::nanoseconds::max()});
+  return client_call::start(questions_, options, std::move(doing), std::move(what),
+                            std::move(flushed));
+}
+
+request client_files::start_commit(remote_region& file, const commit_options& how, entry& described,
                                    const io_options& options) {
-  const std::string doing = "committing " + file.description();
-  const auto core = flushed(file, options, doing);
-  if (!core) return core.why();
-  const auto answer = questions_.ask(control_type::commit, control_type::described,
-                                     commit_body{(*core)->descriptor().region, durable, released},
-                                     questions_.deadline_after(options), doing);
-  if (!answer) return answer.why();
-  std::optional<described_body> described = decode_described(*answer);
-  if (!described) return failure{errc::protocol_error, doing};
-  return std::move(described->described);
+  std::string doing = "committing " + file.description();
+  auto core = of_store(file, doing);
+  if (!core) return failed_request(std::move(core.why()));
+  auto asks = std::make_unique<committing>(questions_, *core, doing, how, described);
+  return start_behind_writes(file, std::move(doing), std::move(asks), options);
+}
+
+request client_files::start_measure(remote_region& file, std::uint64_t known,
+                                    std::chrono::nanoseconds wait, entry& described,
+                                    const io_options& options) {
+  std::string doing = "measuring " + file.description();
+  auto core = usable(file, doing);
+  if (!core) return failed_request(std::move(core.why()));
+  if (!(*core)->extent().measurable()) {
+    return failed_request(errc::not_supported, doing + ": it is memory, or the server (ucxio " +
+                                                   questions_.server().version() +
+                                                   ") does not tell");
+  }
+  auto asks = std::make_unique<measuring>(questions_, *core, doing, known, wait, described);
+  return client_call::start(questions_, options, std::move(doing), std::move(asks));
+}
+
+request client_files::start_digest(remote_region& file, const digest_range& wanted,
+                                   std::vector<content_digest>& found, const io_options& options) {
+  std::string doing = "hashing " + file.description();
+  auto core = usable(file, doing);
+  if (!core) return failed_request(std::move(core.why()));
+  if (!questions_.server().knows(control_feature::digests)) {
+    return failed_request(
+        errc::not_supported,
+        doing + ": the server (ucxio " + questions_.server().version() + ") does not hash");
+  }
+  if (wanted.chunk == 0) return failed_request(errc::invalid_argument, std::move(doing));
+  if (wanted.length == 0) {
+    found.clear();
+    return {};
+  }
+  auto asks = std::make_unique<hashing>(questions_, *core, doing, wanted, found);
+  return client_call::start(questions_, options, std::move(doing), std::move(asks));
+}
+
+request client_files::start_resize_in_turn(remote_region& file, std::uint64_t size,
+                                           const io_options& options,
+                                           std::shared_ptr<file_turn> turn) {
+  std::string doing = "resizing " + file.description();
+  auto core = of_store(file, doing);
+  if (!core) return failed_request(std::move(core.why()));
+  auto asks = std::make_unique<resizing>(questions_, *core, doing, size, std::move(turn));
+  return start_behind_writes(file, std::move(doing), std::move(asks), options);
+}
+
+request client_files::start_make_directory(std::string_view name, const io_options& options) {
+  auto doing = questions_.server().attempt_at_store("making the directory", name);
+  if (!doing) return failed_request(std::move(doing.why()));
+  if (!questions_.server().knows(control_feature::directories)) {
+    return failed_request(errc::not_supported, *doing + ": the server (ucxio " +
+                                                   questions_.server().version() +
+                                                   ") makes none by themselves");
+  }
+  const auto explain = [name = std::string(name)](failure why) {
+    return explained(std::move(why), name);
+  };
+  return start_change(questions_, options, *std::move(doing), control_type::make_directory,
+                      make_directory_body{std::string(name)}, explain);
+}
+
+request client_files::start_remove(std::string_view name, const io_options& options) {
+  auto doing = questions_.server().attempt_at_store("removing", name);
+  if (!doing) return failed_request(std::move(doing.why()));
+  const auto explain = [name = std::string(name)](failure why) {
+    why = explained(std::move(why), name);
+    if (why.code == errc::already_exists) why.text += ", a directory that is not empty";
+    if (why.code == errc::not_supported) why.text += published_alone;
+    return why;
+  };
+  return start_change(questions_, options, *std::move(doing), control_type::remove,
+                      remove_body{std::string(name)}, explain);
+}
+
+request client_files::start_rename(std::string_view from, std::string_view to,
+                                   const io_options& options) {
+  for (const std::string_view name : {from, to}) {
+    if (auto fit = known_server::check_name(name); !fit)
+      return failed_request(std::move(fit.why()));
+  }
+  auto doing = questions_.server().check_stores(questions_.server().attempt("renaming", from) +
+                                                " to \"" + std::string(to) + "\"");
+  if (!doing) return failed_request(std::move(doing.why()));
+  const auto explain = [at_fault = std::string(complaint_about_path(from).empty() ? to : from)](
+                           failure why) { return explained(std::move(why), at_fault); };
+  return start_change(questions_, options, *std::move(doing), control_type::rename,
+                      rename_body{std::string(from), std::string(to), false}, explain);
+}
+
+request client_files::start_resize(std::string_view name, std::uint64_t size,
+                                   const io_options& options) {
+  auto doing = questions_.server().attempt_at_store("resizing", name);
+  if (!doing) return failed_request(std::move(doing.why()));
+  const auto explain = [name = std::string(name)](failure why) {
+    return explained(std::move(why), name);
+  };
+  return start_change(questions_, options, *std::move(doing), control_type::resize,
+                      resize_body{std::string(name), size}, explain);
+}
+
+result<remote_region> client_files::create(std::string_view name, const create_options& how,
+                                           const io_options& options) {
+  remote_region made;
+  const auto done = questions_.wait_for([&] { return start_create(name, how, made, options); });
+  if (!done) return done.why();
+  return made;
+}
+
+result<entry> client_files::commit(remote_region& file, const commit_options& how,
+                                   const io_options& options) {
+  entry described;
+  const auto done =
+      questions_.wait_for([&] { return start_commit(file, how, described, options); });
+  if (!done) return done.why();
+  return described;
 }
 
 result<entry> client_files::measure(remote_region& file, std::uint64_t known,
                                     std::chrono::nanoseconds wait, const io_options& options) {
-  // A question that waits for longer would only keep the server from noticing who is gone.
-  constexpr std::chrono::nanoseconds longest_question = std::chrono::seconds(30);
-  const std::string doing = "measuring " + file.description();
-  const auto region = regions_.ours(file, doing);
-  if (!region) return region.why();
-  remote_region_core& core = **region;
-  if (!core.extent().measurable()) {
-    return failure{errc::not_supported, doing + ": it is memory, or the server (ucxio " +
-                                            questions_.server().version() + ") does not tell"};
-  }
-  // A server that does not wait is not asked again at once.
-  constexpr std::chrono::nanoseconds rest = std::chrono::milliseconds(50);
-  const clock::time_point until = after(questions_.now(), std::max(wait, wait.zero()));
-  for (;;) {
-    const clock::time_point asked = questions_.now();
-    {
-      const std::lock_guard guard(questions_.worker().lock());
-      if (const std::error_code gone = core.status()) return failure{gone, doing};
-    }
-    const auto left =
-        std::chrono::duration_cast<std::chrono::nanoseconds>(until - questions_.now());
-    const auto part = std::clamp(left, std::chrono::nanoseconds::zero(), longest_question);
-    const measure_body body{core.descriptor().region, known,
-                            static_cast<std::uint64_t>(part.count())};
-    const auto answer = questions_.ask(control_type::measure, control_type::described, body,
-                                       after(questions_.deadline_after(options), part), doing);
-    if (!answer) return of_region(answer.why(), core);
-    std::optional<described_body> said = decode_described(*answer);
-    if (!said) return failure{errc::protocol_error, doing};
-    {
-      const std::lock_guard guard(questions_.worker().lock());
-      core.extent().measured(said->described.size, said->described.generation);
-    }
-    const clock::time_point answered = questions_.now();
-    if (said->described.size != known || answered >= until) return std::move(said->described);
-    if (answered - asked < std::min(part, rest)) {
-      questions_.worker().wait_until(std::min(after(answered, rest), until),
-                                     [&] { return static_cast<bool>(core.status()); });
-    }
-  }
+  entry described;
+  const auto done =
+      questions_.wait_for([&] { return start_measure(file, known, wait, described, options); });
+  if (!done) return done.why();
+  return described;
 }
 
 result<std::vector<content_digest>> client_files::digest(remote_region& file,
                                                          const digest_range& wanted,
                                                          const io_options& options) {
-  const std::string doing = "hashing " + file.description();
-  const auto region = regions_.ours(file, doing);
-  if (!region) return region.why();
-  const remote_region_core& core = **region;
-  if (!questions_.server().knows(control_feature::digests)) {
-    return failure{errc::not_supported, doing + ": the server (ucxio " +
-                                            questions_.server().version() + ") does not hash"};
-  }
-  if (wanted.chunk == 0) return failure{errc::invalid_argument, doing};
-  std::vector<content_digest> all;
-  for (std::uint64_t offset = wanted.offset, left = wanted.length; left > 0;) {
-    {
-      const std::lock_guard guard(questions_.worker().lock());
-      if (const std::error_code gone = core.status()) return failure{gone, doing};
-    }
-    const std::uint64_t length = next_question(left, wanted.chunk);
-    const std::chrono::seconds reading(
-        static_cast<std::int64_t>(std::min(length / slowest, longest_reading)));
-    const auto answer =
-        questions_.ask(control_type::digest, control_type::digested,
-                       digest_body{core.descriptor().region, offset, length, wanted.chunk},
-                       after(questions_.deadline_after(options), reading), doing);
-    if (!answer) return of_region(answer.why(), core);
-    std::optional<digested_body> said = decode_digested(*answer);
-    if (!said || said->digests.size() != (length - 1) / wanted.chunk + 1) {
-      return failure{errc::protocol_error, doing};
-    }
-    all.insert(all.end(), said->digests.begin(), said->digests.end());
-    offset += length;
-    left -= length;
-  }
-  return all;
+  std::vector<content_digest> found;
+  const auto done = questions_.wait_for([&] { return start_digest(file, wanted, found, options); });
+  if (!done) return done.why();
+  return found;
+}
+
+result<void> client_files::resize_file(remote_region& file, std::uint64_t size,
+                                       const io_options& options) {
+  return questions_.wait_for([&] { return start_resize_file(file, size, options); });
+}
+
+result<void> client_files::make_directory(std::string_view name, const io_options& options) {
+  return questions_.wait_for([&] { return start_make_directory(name, options); });
 }
 
 result<void> client_files::remove(std::string_view name, const io_options& options) {
-  const auto doing = questions_.server().attempt_at_store("removing", name);
-  if (!doing) return doing.why();
-  const auto answer =
-      questions_.ask(control_type::remove, control_type::done, remove_body{std::string(name)},
-                     questions_.deadline_after(options), *doing);
-  if (answer) return {};
-  failure why = explained(answer.why(), name);
-  if (why.code == errc::already_exists) why.text += ", a directory that is not empty";
-  if (why.code == errc::not_supported) why.text += published_alone;
-  return why;
+  return questions_.wait_for([&] { return start_remove(name, options); });
 }
 
 result<void> client_files::rename(std::string_view from, std::string_view to,
                                   const io_options& options) {
-  for (const std::string_view name : {from, to}) {
-    if (const auto fit = known_server::check_name(name); !fit) return fit.why();
-  }
-  const auto doing = questions_.server().check_stores(
-      questions_.server().attempt("renaming", from) + " to \"" + std::string(to) + "\"");
-  if (!doing) return doing.why();
-  const auto answer = questions_.ask(control_type::rename, control_type::done,
-                                     rename_body{std::string(from), std::string(to), false},
-                                     questions_.deadline_after(options), *doing);
-  if (!answer) return explained(answer.why(), complaint_about_path(from).empty() ? to : from);
-  return {};
+  return questions_.wait_for([&] { return start_rename(from, to, options); });
 }
 
-result<void> client_files::resize(remote_region& file, std::uint64_t size,
+result<void> client_files::resize(std::string_view name, std::uint64_t size,
                                   const io_options& options) {
-  const std::string doing = "resizing " + file.description();
-  const auto core = flushed(file, options, doing);
-  if (!core) return core.why();
-  const auto answer = questions_.ask(control_type::resize, control_type::done,
-                                     resize_body{std::string(), size, (*core)->descriptor().region},
-                                     questions_.deadline_after(options), doing);
-  if (!answer) return answer.why();
-  const std::lock_guard guard(questions_.worker().lock());
-  (*core)->extent().resized(size);
-  return {};
-}
-
-result<void> client_files::resize_by_name(std::string_view name, std::uint64_t size,
-                                          const io_options& options) {
-  const auto doing = questions_.server().attempt_at_store("resizing", name);
-  if (!doing) return doing.why();
-  const auto answer =
-      questions_.ask(control_type::resize, control_type::done, resize_body{std::string(name), size},
-                     questions_.deadline_after(options), *doing);
-  if (!answer) return explained(answer.why(), name);
-  return {};
+  return questions_.wait_for([&] { return start_resize(name, size, options); });
 }
 
 }  // namespace ucx::detail

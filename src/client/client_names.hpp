@@ -1,16 +1,13 @@
 // A client's requests about the names that the server has.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/clock.hpp"
 #include "base/result.hpp"
-#include "ucx/client.hpp"
+#include "ucx/client_options.hpp"
 #include "ucx/entry.hpp"
 #include "ucx/request.hpp"
 #include "wire/control_message.hpp"
@@ -27,6 +24,11 @@ class client_names {
   client_names(const client_names&) = delete;
   client_names& operator=(const client_names&) = delete;
 
+  request start_list(std::vector<entry>& found, const io_options& options);
+  request start_list_directory(std::string_view directory, directory_listing& found,
+                               const io_options& options);
+  request start_stat(std::string_view name, entry& found, const io_options& options);
+
   result<std::vector<entry>> list(const io_options& options);
   result<void> visit(const entry_visitor& visitor, const io_options& options);
   result<directory_listing> list_directory(std::string_view directory, const io_options& options);
@@ -37,12 +39,9 @@ class client_names {
 
  private:
   /// Gives `visit` every entry that `page` asks for, page by page; returns how many names are not
-  /// served. Each page has to be there when `deadline` says.
+  /// served. Each page has the time-out of `options`.
   result<std::uint64_t> list_pages(list_body page, const entry_visitor& visit,
-                                   const std::function<clock::time_point()>& deadline,
-                                   const std::string& doing);
-  result<directory_listing> list_all(list_body page, clock::time_point deadline,
-                                     const std::string& doing);
+                                   const io_options& options, const std::string& doing);
 
   client_questions& questions_;
 };

@@ -185,7 +185,7 @@ std::error_code client_puts::store_alone(const short_file& file, creation how,
   if (!made) return made.why().code;
   std::error_code ec;
   if (!file.bytes.empty()) made->write_at(0, file.bytes, options, ec);
-  if (!ec) files_.commit(*made, false, true, options).or_tell(ec);
+  if (!ec) files_.commit(*made, {.close = true}, options).or_tell(ec);
   return ec;
 }
 

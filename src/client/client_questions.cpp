@@ -1,5 +1,6 @@
 #include "client/client_questions.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <mutex>
@@ -9,9 +10,11 @@
 
 #include "base/deadline.hpp"
 #include "base/forked_child.hpp"
+#include "client/client_call.hpp"
 #include "connection/endpoint_core.hpp"
 #include "ucx/error.hpp"
 #include "ucx/version.hpp"
+#include "worker/core_access.hpp"
 #include "worker/worker_core.hpp"
 #include "worker/worker_round.hpp"
 
@@ -45,6 +48,45 @@ class watched {
   endpoint_core& connection_;
 };
 
+/// A server that refuses says in its answer what it is.
+class hello_question final : public conversation {
+ public:
+  explicit hello_question(known_server& server) noexcept : server_(server) {}
+
+  void ask(client_session& session, client_session::question& asked) override {
+    asked.answer_type = control_type::welcome;
+    hello_body hello;
+    hello.library = to_string(version());
+    hello.features = control_feature::all;
+    session.ask(asked, control_type::hello, hello);
+  }
+  /// There what waits for the client may get it.
+  bool takes_in_round() const noexcept override { return true; }
+  result<bool> take(std::span<const std::byte> answer) override {
+    std::optional<welcome_body> welcome = decode_welcome(answer);
+    if (!welcome) return failure{errc::protocol_error, "an answer that is no welcome"};
+    server_.welcomed(*std::move(welcome));
+    return true;
+  }
+  failure explain(failure why, std::span<const std::byte> answer) const override {
+    const std::optional<welcome_body> refused = decode_welcome(answer);
+    if (!refused) return why;
+    if (why.code == errc::version_mismatch) {
+      why.text += ": it speaks version " + std::to_string(refused->version) +
+                  " of the control protocol, this library (" + to_string(version()) + ") version " +
+                  std::to_string(control_version);
+    } else if (why.code == errc::busy) {
+      why.text += ": it has as many clients as it takes";
+    } else if (why.code == errc::connection_refused) {
+      why.text += ": it is a worker that serves no names, or its server was closed";
+    }
+    return why;
+  }
+
+ private:
+  known_server& server_;
+};
+
 }  // namespace
 
 client_questions::client_questions(worker_core& worker, endpoint_core& connection,
@@ -67,45 +109,43 @@ void client_questions::end() noexcept {
     if (!session_.over()) session_.leave();
   } catch (const std::bad_alloc&) {  // the peer learns it from the end of the connection
   }
+  while (client_call* const left = calls_.front()) left->give_up_for(make_error_code(errc::closed));
 }
 
-result<void> client_questions::greet(clock::time_point deadline) {
-  hello_body hello;
-  hello.library = to_string(version());
-  hello.features = control_feature::all;
-  const std::string doing = "greeting the server at " + connection_.peer_name();
-  const auto answer = ask(control_type::hello, control_type::welcome, hello, deadline, doing);
-  if (!answer) return answer.why();
-  std::optional<welcome_body> welcome = decode_welcome(*answer);
-  if (!welcome) return failure{errc::protocol_error, doing};
-  server_.welcomed(*std::move(welcome));
-  return {};
+request client_questions::start_greet(clock::time_point deadline) {
+  constexpr clock::duration least{1};  // none would be the usual time-out
+  return client_call::start(*this, {.timeout = std::max(least, deadline - now())},
+                            "greeting the server at " + connection_.peer_name(),
+                            std::make_unique<hello_question>(server_));
 }
 
-result<std::vector<std::byte>> client_questions::await(control_type answer_type,
-                                                       clock::time_point deadline,
-                                                       const std::string& doing,
-                                                       const std::function<void(question&)>& send) {
-  question asked{.answer_type = answer_type};
-  ask_all(
-      {&asked, 1}, [&](std::size_t) { send(asked); }, deadline);
-  if (!asked.outcome) return std::move(asked.answer);
-  count_failures(1);
-  failure why{asked.outcome, doing};
-  if (const std::optional<welcome_body> refused = decode_welcome(asked.answer)) {
-    if (why.code == errc::version_mismatch) {
-      why.text += ": it speaks version " + std::to_string(refused->version) +
-                  " of the control protocol, this library (" + to_string(version()) + ") version " +
-                  std::to_string(control_version);
-    } else if (why.code == errc::busy) {
-      why.text += ": it has as many clients as it takes";
-    } else if (why.code == errc::connection_refused) {
-      why.text += ": it is a worker that serves no names, or its server was closed";
-    }
-  } else if (const std::string words = connection_.words(); !words.empty()) {
-    why.text += " (" + words + ")";
+void client_questions::enter(client_call& begun) noexcept { calls_.push_back(begun); }
+
+void client_questions::leave(client_call& over, question& asked) noexcept {
+  session_.forget(asked);
+  calls_.remove(over);
+  if (!static_cast<list_hook<arrived_call_tag>&>(over).linked()) return;
+  arrived_.remove(over);
+  try {
+    session_.release_unwanted(asked.answer);
+  } catch (const std::bad_alloc&) {  // the server has it open until this client leaves
   }
-  return why;
+}
+
+void client_questions::take_in_round(client_call& answered) {
+  if (arrived_.empty()) {
+    worker_.defer([this, alive = teller_] {
+      if (*alive != nullptr) take_arrived();
+    });
+  }
+  arrived_.push_back(answered);
+}
+
+void client_questions::take_arrived() noexcept {
+  while (client_call* const next = arrived_.front()) {
+    arrived_.remove(*next);
+    next->take();
+  }
 }
 
 void client_questions::ask_all(std::span<question> asked,
@@ -149,7 +189,12 @@ void client_questions::ask_all(std::span<question> asked,
     throw;
   }
   forget();
-  if (first > 0) heard_at_.store(now(), std::memory_order_relaxed);
+  if (first > 0) heard();
+}
+
+result<void> client_questions::may_wait() const {
+  if (!worker_.in_handler() || is_forked_child()) return {};  // else the request says it
+  return failure{errc::would_deadlock, "waiting for " + connection_.peer_name() + " in a handler"};
 }
 
 std::size_t client_questions::room() const noexcept { return channel_.longest() - overhead; }
@@ -180,12 +225,12 @@ result<void> client_questions::hear() {
     liveness.ask();
   }
   // A peer that says something else is not dead, and may yet not answer this.
-  const bool heard = worker_.wait_until(
+  const bool answers = worker_.wait_until(
       after(after(now(), liveness.timeout()), liveness.timeout()),
       [&] { return liveness.answers() != before || session_.over() || connection_.status(); });
   if (const std::error_code lost = status()) return because(lost);
-  if (!heard) return because(make_error_code(errc::timed_out));
-  heard_at_.store(now(), std::memory_order_relaxed);
+  if (!answers) return because(make_error_code(errc::timed_out));
+  heard();
   return {};
 }
 

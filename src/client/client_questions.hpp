@@ -13,20 +13,26 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/intrusive_list.hpp"
 #include "base/result.hpp"
 #include "client/client_session.hpp"
 #include "client/known_server.hpp"
 #include "connection/endpoint_channel.hpp"
 #include "ucx/request.hpp"
 #include "wire/control_message.hpp"
+#include "worker/start_blocking.hpp"
 
 namespace ucx::detail {
 
+class client_call;
 class endpoint_core;
 class worker_core;
 
-/// Puts questions into words of the protocol, and waits for their answers until a deadline; counts
-/// both. The callers take the answers apart. A part of a client; safe from any thread unless a
+struct call_tag {};
+struct arrived_call_tag {};
+
+/// Puts questions into words of the protocol, knows the calls that ask them, and counts both. The
+/// callers take the answers apart. A part of a client; safe from any thread unless a
 /// function says otherwise.
 class client_questions {
  public:
@@ -55,16 +61,8 @@ class client_questions {
   void listen();        ///< From now on it hears the server.
   void end() noexcept;  ///< It hears nothing more, and has said goodbye.
   /// Says hello; from then on it is known what the server is.
-  result<void> greet(clock::time_point deadline);
+  request start_greet(clock::time_point deadline);
 
-  /// Asks, and waits until the answer is there; returns the whole message. `doing` is what the
-  /// text of a failure begins with.
-  template <class Body>
-  result<std::vector<std::byte>> ask(control_type type, control_type answer_type, const Body& body,
-                                     clock::time_point deadline, const std::string& doing) {
-    return await(answer_type, deadline, doing,
-                 [&](question& asked) { session_.ask(asked, type, body); });
-  }
   /// Asks all of these that are not done, and waits until they are. `body_of` gives what the
   /// question with a number says.
   template <class BodyOf>
@@ -73,6 +71,24 @@ class client_questions {
     const auto send = [&](std::size_t i) { session_.ask(asked[i], type, body_of(i)); };
     ask_all(asked, send, deadline);
   }
+  /// Waits for the request that `start` returns. Errors: would_deadlock, before it is started.
+  template <class Start>
+  result<void> wait_for(const Start& start) {
+    if (const auto may = may_wait(); !may) return may.why();
+    request started = start_blocking(worker_, start);
+    std::error_code ec;
+    started.wait(ec);
+    if (!ec) return {};
+    return failure{ec, started.description(), started.ucx_status()};
+  }
+  // For calls, under the worker's lock.
+  void enter(client_call& begun) noexcept;
+  /// It is over: what answers `asked` is of no use to it.
+  void leave(client_call& over, question& asked) noexcept;
+  /// Has it take its answer in the next round.
+  void take_in_round(client_call& answered);
+  /// The server has answered.
+  void heard() noexcept { heard_at_.store(now(), std::memory_order_relaxed); }
   /// Returns how many bytes a message has for what it is about.
   std::size_t room() const noexcept;
 
@@ -85,15 +101,15 @@ class client_questions {
   /// Returns why nothing can be asked; no error while it can.
   std::error_code status() const noexcept;
 
+  void count_request() noexcept { requests_.fetch_add(1, std::memory_order_relaxed); }
   /// Counts those that failed, unless `ask()` has.
   void count_failures(std::uint64_t number) noexcept;
   std::uint64_t requests() const noexcept { return requests_.load(std::memory_order_relaxed); }
   std::uint64_t failures() const noexcept { return failures_.load(std::memory_order_relaxed); }
 
  private:
-  result<std::vector<std::byte>> await(control_type answer_type, clock::time_point deadline,
-                                       const std::string& doing,
-                                       const std::function<void(question&)>& send);
+  result<void> may_wait() const;
+  void take_arrived() noexcept;
   void ask_all(std::span<question> asked, const std::function<void(std::size_t)>& send,
                clock::time_point deadline);
 
@@ -103,7 +119,9 @@ class client_questions {
   endpoint_channel channel_{connection_};
   client_session session_;
   std::shared_ptr<client_session*> teller_;
-  std::atomic<clock::time_point> heard_at_;  // the server's last answer
+  intrusive_list<client_call, call_tag> calls_;
+  intrusive_list<client_call, arrived_call_tag> arrived_;  // their answers are to be taken
+  std::atomic<clock::time_point> heard_at_;                // the server's last answer
   std::atomic<std::uint64_t> requests_{0};
   std::atomic<std::uint64_t> failures_{0};
 };

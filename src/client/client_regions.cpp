@@ -2,29 +2,95 @@
 
 #include <algorithm>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <utility>
 
 #include "base/error_text.hpp"
+#include "client/client_call.hpp"
 #include "connection/endpoint_core.hpp"
 #include "region/remote/remote_region_core.hpp"
 #include "ucx/error.hpp"
 #include "wire/control_message.hpp"
 #include "worker/core_access.hpp"
+#include "worker/failed_operation.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
+namespace {
+
+/// Makes a region of the answer, which may ask the system, or UCX: in the worker's round.
+template <class Body>
+class region_question final : public conversation {
+ public:
+  region_question(client_regions& regions, control_type type, Body body, std::string doing,
+                  remote_region& made, std::function<failure(failure)> explain)
+      : regions_(regions),
+        type_(type),
+        body_(std::move(body)),
+        doing_(std::move(doing)),
+        made_(made),
+        explain_(std::move(explain)) {}
+
+  void ask(client_session& session, client_session::question& asked) override {
+    asked.answer_type = control_type::opened;
+    session.ask(asked, type_, body_);
+  }
+  bool takes_in_round() const noexcept override { return true; }
+  result<bool> take(std::span<const std::byte> answer) override {
+    auto region = regions_.region_of(answer, body_.name, body_.wanted, doing_);
+    if (!region) return std::move(region.why());
+    made_ = *std::move(region);
+    return true;
+  }
+  failure explain(failure why, std::span<const std::byte>) const override {
+    return explain_(std::move(why));
+  }
+
+ private:
+  client_regions& regions_;
+  control_type type_;
+  Body body_;
+  std::string doing_;
+  remote_region& made_;
+  std::function<failure(failure)> explain_;
+};
+
+}  // namespace
+
+template <class Body>
+request client_regions::start_making(control_type type, Body body, std::string doing,
+                                     remote_region& made, std::function<failure(failure)> explain,
+                                     const io_options& options) {
+  made = remote_region();  // what it posted is waited for here, and not in a round
+  auto asks = std::make_unique<region_question<Body>>(*this, type, std::move(body), doing, made,
+                                                      std::move(explain));
+  return client_call::start(questions_, options, std::move(doing), std::move(asks));
+}
+
+template request client_regions::start_making(control_type, open_body, std::string, remote_region&,
+                                              std::function<failure(failure)>, const io_options&);
+template request client_regions::start_making(control_type, create_body, std::string,
+                                              remote_region&, std::function<failure(failure)>,
+                                              const io_options&);
+
+request client_regions::start_open(std::string_view name, access wanted, remote_region& made,
+                                   const io_options& options) {
+  if (auto fit = known_server::check_name(name); !fit) return failed_request(std::move(fit.why()));
+  const auto explain = [](failure why) {
+    return known_server::of_unserved(std::move(why), "no regular file");
+  };
+  return start_making(control_type::open, open_body{std::string(name), wanted},
+                      questions_.server().attempt("opening", name), made, explain, options);
+}
 
 result<remote_region> client_regions::open(std::string_view name, access wanted,
                                            const io_options& options) {
-  if (const auto fit = known_server::check_name(name); !fit) return fit.why();
-  const std::string doing = questions_.server().attempt("opening", name);
-  const auto answer =
-      questions_.ask(control_type::open, control_type::opened, open_body{std::string(name), wanted},
-                     questions_.deadline_after(options), doing);
-  if (!answer) return known_server::of_unserved(answer.why(), "no regular file");
-  return region_of(*answer, name, wanted, doing);
+  remote_region made;
+  const auto done = questions_.wait_for([&] { return start_open(name, wanted, made, options); });
+  if (!done) return done.why();
+  return made;
 }
 
 std::vector<open_result> client_regions::open_many(std::span<const std::string> names,
@@ -75,13 +141,13 @@ std::vector<client_questions::question> client_regions::ask_for(std::span<const 
   return asked;
 }
 
-result<remote_region> client_regions::region_of(const std::vector<std::byte>& answer,
+result<remote_region> client_regions::region_of(std::span<const std::byte> answer,
                                                 std::string_view name, access wanted,
                                                 const std::string& doing) {
   failure why{{}, doing};
   std::error_code& ec = why.code;
   const std::optional<opened_body> opened = decode_opened(answer);
-  remote_region made = core_access::empty_region();
+  remote_region made;
   if (!opened || opened->described.name != name) ec = errc::protocol_error;
   remote_descriptor descriptor;
   if (!ec) descriptor = remote_descriptor::decode(opened->descriptor, ec);
@@ -116,7 +182,11 @@ result<remote_region> client_regions::region_of(const std::vector<std::byte>& an
     }
     if (opened->held) {
       core.when_released([through = questions_.teller(), region = descriptor.region] {
-        if (*through != nullptr) (*through)->tell(control_type::release, release_body{region});
+        if (*through == nullptr) return;
+        try {
+          (*through)->tell(control_type::release, release_body{region});
+        } catch (const std::bad_alloc&) {  // the server has it open until this client leaves
+        }
       });
     }
   }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +18,7 @@
 #include "ucx/many_files.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/request.hpp"
+#include "wire/control_message.hpp"
 
 namespace ucx {
 class endpoint;
@@ -36,7 +38,14 @@ class client_regions {
   client_regions(const client_regions&) = delete;
   client_regions& operator=(const client_regions&) = delete;
 
+  request start_open(std::string_view name, access wanted, remote_region& made,
+                     const io_options& options);
   result<remote_region> open(std::string_view name, access wanted, const io_options& options);
+  /// Has the server give a region of a name, by an `open_body` or a `create_body`. `explain` says
+  /// more of a refusal.
+  template <class Body>
+  request start_making(control_type type, Body body, std::string doing, remote_region& made,
+                       std::function<failure(failure why)> explain, const io_options& options);
   std::vector<open_result> open_many(std::span<const std::string> names, access wanted,
                                      const io_options& options);
 
@@ -44,7 +53,7 @@ class client_regions {
   std::vector<client_questions::question> ask_for(std::span<const std::string> names, access wanted,
                                                   const io_options& options);
   /// Makes a region of the answer to an open or create.
-  result<remote_region> region_of(const std::vector<std::byte>& answer, std::string_view name,
+  result<remote_region> region_of(std::span<const std::byte> answer, std::string_view name,
                                   access wanted, const std::string& doing);
   /// Returns what is behind a region of this client's.
   result<std::shared_ptr<remote_region_core>> ours(const remote_region& file,

@@ -53,6 +53,7 @@ void client_session::received(std::span<const std::byte> message) {
   asked.outcome = status_error(heard->status);
   asked.answer.assign(message.begin(), message.end());
   asked.done = true;
+  if (asked.by != nullptr) asked.by->answered();
 }
 
 void client_session::release_unwanted(std::span<const std::byte> answer) {
@@ -69,6 +70,7 @@ void client_session::ended(std::error_code why) noexcept {
   for (const auto& [id, asked] : std::exchange(questions_, {})) {
     asked->outcome = why_;
     asked->done = true;
+    if (asked->by != nullptr) asked->by->answered();
   }
 }
 

@@ -20,6 +20,14 @@ namespace ucx::detail {
 /// ends or the server says bye, then *over*: every question has failed, and every further one does.
 class client_session final : public channel_receiver {
  public:
+  /// It is told of an answer, under the worker's lock, inside UCX's callback.
+  class asker {
+   public:
+    virtual void answered() noexcept = 0;
+
+   protected:
+    ~asker() = default;
+  };
   /// One question. The caller owns it, and waits until it is done, or forgets it.
   struct question {
     control_type answer_type;
@@ -27,6 +35,7 @@ class client_session final : public channel_receiver {
     std::error_code outcome = {};
     std::vector<std::byte> answer = {};  ///< The whole message.
     std::uint64_t id = 0;
+    asker* by = nullptr;  ///< It is told when the question is done; last, as it may go then.
   };
 
   /// `on_revoke` is told of regions that the server withdraws.

@@ -10,6 +10,7 @@ namespace ucx::detail {
 void known_server::welcomed(welcome_body&& said) {
   version_ = std::move(said.library);
   features_ = said.features;
+  identity_ = std::move(said.identity);
 }
 
 std::string known_server::place() const {

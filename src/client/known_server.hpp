@@ -28,6 +28,8 @@ class known_server {
   const url& address() const noexcept { return address_; }
   void welcomed(welcome_body&& said);
   const std::string& version() const noexcept { return version_; }
+  /// Returns who this client is to the server.
+  const std::string& identity() const noexcept { return identity_; }
   /// Returns whether it has a `control_feature`.
   bool knows(std::uint64_t feature) const noexcept { return (features_ & feature) != 0; }
 
@@ -50,6 +52,7 @@ class known_server {
   endpoint_core& connection_;
   url address_;
   std::string version_;
+  std::string identity_;
   std::uint64_t features_ = 0;
 };
 

@@ -47,6 +47,7 @@ class close_operation final : public operation {
   void connection_failed(std::error_code why) noexcept override;
   bool is_own() const noexcept override { return true; }
   std::string describe() const override;
+  request_attributes attributes() const override { return {.kind = operation_kind::close}; }
 
  protected:
   void recycle() noexcept override;

@@ -28,10 +28,11 @@ class connection_messages {
   /// For those who send and receive.
   virtual message_link& link() noexcept = 0;
 
-  /// Returns the room that this side grants, in units: said in hello and welcome.
-  virtual std::uint64_t granted() const noexcept = 0;
-  /// The peer has said how much room it grants: what waits goes out. It may be of this host, and
-  /// share memory with this process.
+  /// Returns the room that this side grants, in units: said in hello and welcome. It may be little
+  /// if the peer is known to borrow more.
+  virtual std::uint64_t granted(bool borrows) noexcept = 0;
+  /// The peer has introduced itself, and has said how much room it grants: what waits goes out. It
+  /// may be of this host, and share memory with this process.
   virtual void open(std::uint64_t room, bool same_host) noexcept = 0;
   /// The connection is lost: what was not here yet will not come.
   virtual void connection_failed() noexcept = 0;

@@ -39,13 +39,18 @@ void connection_table::remove(endpoint_core& gone) noexcept {
 }
 
 void connection_table::name(endpoint_core& named) {
+  if (!worker_.context().is_of_ucx()) {
+    by_handle_[named.handle()] = &named;
+    return;
+  }
   last_found_ = nullptr;
-  by_session_[named.session().number()] = &named;
+  by_session_[named.session().number_here()] = &named;
 }
 
 void connection_table::unname(endpoint_core& named) noexcept {
+  std::erase_if(by_handle_, [&](const auto& each) { return each.second == &named; });
   last_found_ = nullptr;
-  const auto found = by_session_.find(named.session().number());
+  const auto found = by_session_.find(named.session().number_here());
   if (found != by_session_.end() && found->second == &named) by_session_.erase(found);
 }
 
@@ -54,6 +59,13 @@ endpoint_core* connection_table::find(std::uint64_t session) const noexcept {
   const auto found = by_session_.find(session);
   last_session_ = session;
   return last_found_ = found == by_session_.end() ? nullptr : found->second;
+}
+
+endpoint_core* connection_table::find_over(ucp_ep_h over) const noexcept {
+  const auto found = by_handle_.find(over);
+  // Another one may have the address of one that was dropped.
+  if (found == by_handle_.end() || found->second->handle() != over) return nullptr;
+  return found->second;
 }
 
 std::vector<std::shared_ptr<endpoint_core>> connection_table::made_here() const {
@@ -143,7 +155,8 @@ clock::time_point connection_table::tick(clock::time_point now) {
 operation* connection_table::start_flush(const connections& over, const io_options& options) {
   const clock::time_point deadline = worker_.deadline_after(options.timeout);
   joint_operation* const all = worker_.pool_of<joint_operation>().take();
-  all->begin(worker_.shared_from_this(), deadline, "flush of every connection");
+  all->begin(worker_.shared_from_this(), deadline, "flush of every connection",
+             operation_kind::flush);
   try {
     for (const std::shared_ptr<endpoint_core>& each : over) {
       if (each->status()) continue;  // told already

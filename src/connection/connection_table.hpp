@@ -47,7 +47,10 @@ class connection_table {
   void name(endpoint_core& named);
   void unname(endpoint_core& named) noexcept;
 
+  /// Returns the connection of a session. Over sockets there is none: see `find_over`.
   endpoint_core* find(std::uint64_t session) const noexcept;
+  /// Returns the connection that has a session, over a socket: `over` is what it came by.
+  endpoint_core* find_over(ucp_ep_h over) const noexcept;
   /// Returns the connection over UCX's `handle`, as long as it has no session.
   endpoint_core* find_nameless(ucp_ep_h handle) const noexcept;
   std::size_t size() const noexcept { return all_.size(); }
@@ -94,6 +97,7 @@ class connection_table {
   std::vector<endpoint_core*> all_;
   std::vector<endpoint_core*> ticking_;  // those that a tick looks at; empty outside of it
   std::unordered_map<std::uint64_t, endpoint_core*> by_session_;
+  std::unordered_map<ucp_ep_h, endpoint_core*> by_handle_;  // instead, of sockets
   served_peers served_;
   deferred_connections deferred_;
   // Most messages come from where the last one did.

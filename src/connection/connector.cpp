@@ -3,16 +3,20 @@
 #include <algorithm>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <utility>
 #include <variant>
 
 #include "base/deadline.hpp"
 #include "base/if_there_is_memory.hpp"
 #include "base/inbox_task.hpp"
+#include "carrier/meeting_book.hpp"
+#include "carrier/tls.hpp"
 #include "connection/connection_table.hpp"
 #include "connection/endpoint_core.hpp"
 #include "connection/listener_core.hpp"
 #include "os/network_device.hpp"
+#include "os/socket_beside.hpp"
 #include "ucp/resource_error.hpp"
 #include "ucx/error.hpp"
 #include "wire/introduction.hpp"
@@ -37,7 +41,12 @@ bool says_little(std::error_code failure) noexcept {
 
 std::error_code objection_to(const socket_address& peer, const endpoint_options& options,
                              worker_core& worker) {
-  if (peer.empty() || peer.port() == 0) return errc::bad_address;
+  if (peer.is_unix()) {
+    if (worker.context().is_of_ucx()) return errc::not_supported;
+    if (peer.host().empty() || !options.local.empty()) return errc::bad_address;
+  } else if (peer.empty() || peer.port() == 0) {
+    return errc::bad_address;
+  }
   if (!options.local.empty() && options.local.is_v6() != peer.is_v6()) return errc::bad_address;
   if (peer.is_v6() && !worker.context().speaks_ipv6()) return errc::not_supported;
   const connection_terms& terms = terms_of(options, worker);
@@ -49,6 +58,14 @@ std::error_code objection_to(const socket_address& peer, const endpoint_options&
     if (!is_shown_by_interface(options.local)) return errc::bad_address;
   }
   return connect_error();
+}
+
+/// Says whether the server may be asked for which a token is chosen.
+result<void> check_user(const worker_core& worker, const socket_address& peer,
+                        const std::string& towards) {
+  const auto& tls = worker.context().tls();
+  if (!tls || towards.empty() || !peer.is_loopback()) return {};
+  return tls->check_user(towards, stranger_at(peer));
 }
 
 /// Returns the connection that is to watch the new one; nothing where the options name none. One
@@ -91,7 +108,10 @@ result<std::shared_ptr<endpoint_core>> connect_to(const std::shared_ptr<worker_c
                                                   const worker_address& peer,
                                                   endpoint_options options,
                                                   clock::time_point deadline) {
-  if (peer.empty()) return failure{errc::bad_address};
+  if (peer.empty()) {
+    return failure{errc::bad_address,
+                   "it is empty; a server without UCX has none, and is reached by its URL"};
+  }
   std::error_code ec = complaint_about(terms_of(options, *worker), worker->context().features());
   if (!ec) ec = connect_error();
   if (ec) return failure{ec};
@@ -115,14 +135,22 @@ result<std::shared_ptr<endpoint_core>> connect_to(const std::shared_ptr<worker_c
 result<std::shared_ptr<endpoint_core>> connect_to(const std::shared_ptr<worker_core>& worker,
                                                   const socket_address& peer,
                                                   endpoint_options options,
-                                                  clock::time_point deadline) {
+                                                  clock::time_point deadline,
+                                                  const std::string& towards) {
+  std::optional<meeting_secret> key = meeting_scope::take_key();
   const std::lock_guard guard(worker->lock());
   if (const std::error_code ec = objection_to(peer, options, *worker)) return failure{ec};
+  if (const auto fit = check_user(*worker, peer, towards); !fit) return fit.why();
   ucp_ep_params_t params = {};
   params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR;
   params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
   params.sockaddr.addr = peer.native();
   params.sockaddr.addrlen = peer.native_size();
+  if (!towards.empty() && !worker->context().is_of_ucx()) {
+    params.field_mask |= UCP_EP_PARAM_FIELD_NAME;
+    params.name = towards.c_str();
+  }
+  if (key && !worker->context().is_of_ucx()) give(params, *key);
   const socket_address local = options.local;
   if (!local.empty()) {
     params.field_mask |= UCP_EP_PARAM_FIELD_LOCAL_SOCK_ADDR;
@@ -136,6 +164,11 @@ result<std::shared_ptr<endpoint_core>> connect_to(const std::shared_ptr<worker_c
   (*made)->set_peer(peer);
   (*made)->session().say_hello(deadline);
   return made;
+}
+
+std::string name_of_port(const named_host& host) {
+  const bool is_v6 = host.host.find(':') != std::string::npos;
+  return (is_v6 ? '[' + host.host + ']' : host.host) + ':' + std::to_string(host.port);
 }
 
 destination::destination(const peer_address& peer) {
@@ -231,14 +264,15 @@ void connector::try_next() {
 }
 
 void connector::try_one(clock::time_point until) {
-  auto begun =
-      to_.worker.empty()
-          ? connect_to(worker_, to_.addresses[next_ - 1], without_handlers(options_), until)
-          : connect_to(worker_, to_.worker, without_handlers(options_), until);
+  auto begun = to_.worker.empty()
+                   ? connect_to(worker_, to_.addresses[next_ - 1], without_handlers(options_),
+                                until, to_.towards)
+                   : connect_to(worker_, to_.worker, without_handlers(options_), until);
   if (!begun) {
     const std::error_code why = begun.why().code;
     const bool by_terms = why == errc::feature_disabled;
-    return note(why, by_terms ? words_about_terms(why) : std::move(begun.why().text));
+    return note(why, by_terms ? words_about_terms(why) : std::move(begun.why().text),
+                begun.why().ucx_status);
   }
   connection_ = *std::move(begun);
   connection_->observers().set_observer(weak_from_this());
@@ -252,10 +286,12 @@ void connector::give_up(errc why) noexcept {
   finish();
 }
 
-void connector::note(std::error_code failure, std::string words) noexcept {
+void connector::note(std::error_code failure, std::string words,
+                     std::optional<int> ucx_status) noexcept {
   if (failure_ && !says_little(failure_)) return;
   failure_ = failure;
   words_ = std::move(words);
+  ucx_status_ = ucx_status;
 }
 
 void connector::established(endpoint_core& connection) {
@@ -267,7 +303,8 @@ void connector::established(endpoint_core& connection) {
 
 void connector::ended(endpoint_core& connection, bool) {
   if (done_ || &connection != connection_.get()) return;
-  note(connection.failure(), if_there_is_memory([&] { return connection.words(); }));
+  const std::error_code why = connection.failure();
+  note(why, if_there_is_memory([&] { return connection.words(); }), connection.ucx_status_of(why));
   connection_.reset();
   try_next_or_fail();
 }

@@ -34,17 +34,25 @@ struct destination {
   std::optional<named_host> host = {};
   std::vector<socket_address> addresses = {};
   worker_address worker = {};
+  std::string towards = {};  ///< By TLS: the server that a token is chosen for.
 };
+
+/// Returns a host and its port as a URL has them, and a line of the file of tokens.
+std::string name_of_port(const named_host& host);
 
 /// Begins to connect, and returns the connection. The text of a failure is UCX's words, if any.
 result<std::shared_ptr<endpoint_core>> connect_to(const std::shared_ptr<worker_core>& worker,
                                                   const worker_address& peer,
                                                   endpoint_options options,
                                                   clock::time_point deadline);
+/// By TLS the token is that for the server `towards`, "host:port"; where that is empty, that of the
+/// context. Errors: also not_secure (a process of another user listens there, and no token is for
+/// just that port).
 result<std::shared_ptr<endpoint_core>> connect_to(const std::shared_ptr<worker_core>& worker,
                                                   const socket_address& peer,
                                                   endpoint_options options,
-                                                  clock::time_point deadline);
+                                                  clock::time_point deadline,
+                                                  const std::string& towards = {});
 
 /// Returns the options without the handlers, which can not be copied.
 endpoint_options without_handlers(const endpoint_options& options);
@@ -67,6 +75,7 @@ class connector final : public connection_observer, public std::enable_shared_fr
   /// Returns why there is no connection, once done.
   std::error_code failure() const noexcept { return failure_; }
   const std::string& words() const noexcept { return words_; }
+  std::optional<int> ucx_status() const noexcept { return ucx_status_; }
   /// Returns the connection, which has been established, and may have been lost since.
   std::shared_ptr<endpoint_core> take() noexcept { return std::move(connection_); }
   /// Gives up: what has begun ends.
@@ -82,7 +91,8 @@ class connector final : public connection_observer, public std::enable_shared_fr
   void try_next_or_fail() noexcept;
   void try_one(clock::time_point until);
   void give_up(errc why) noexcept;
-  void note(std::error_code failure, std::string words) noexcept;
+  void note(std::error_code failure, std::string words,
+            std::optional<int> ucx_status = {}) noexcept;
   void finish() noexcept;
   void drop() noexcept;
 
@@ -98,6 +108,7 @@ class connector final : public connection_observer, public std::enable_shared_fr
   bool done_ = false;
   std::error_code failure_;
   std::string words_;
+  std::optional<int> ucx_status_;
 };
 
 }  // namespace ucx::detail

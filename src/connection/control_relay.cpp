@@ -84,13 +84,65 @@ class control_relay::way_back final : public channel {
            relay_->unsent_there_.load(std::memory_order_relaxed);
   }
 
+  void take_turn(move_only_handler<> work) override {
+    const std::shared_ptr<worker_core> home = relay_->home_.lock();
+    if (!home) return;
+    auto turn = [relay = relay_, work = std::move(work)]() mutable {
+      if (relay->session_ == nullptr) return;
+      try {
+        work();
+      } catch (const std::bad_alloc&) {
+        relay->lacks_memory();
+      }
+    };
+    home->connections().turns().add(relay_.get(), room_of_message, std::move(turn));
+  }
+
   void blame(std::error_code why, const std::string& words) override {
     post(relay_->away_, [weak = relay_->peer_, why, words] {
       if (const std::shared_ptr<endpoint_core> peer = weak.lock()) peer->fail(why, words);
     });
   }
 
+  peer_reach reach() const noexcept override { return relay_->reach_; }
+  peer_facts facts() const override { return relay_->facts_; }
+
+  void grant(std::uint64_t region, access rights) override {
+    change_grants(
+        [region, rights](endpoint_core& peer) { endpoint_channel(peer).grant(region, rights); });
+  }
+  void pass_file(std::uint64_t region, access rights) override {
+    change_grants([region, rights](endpoint_core& peer) { peer.files().pass(region, rights); });
+  }
+  // Without memory to say it, the connection ends, and its grants with it.
+  void end_grant(std::uint64_t region) noexcept override {
+    change_grants([region](endpoint_core& peer) { peer.grants().remove(region); });
+  }
+  void end_grants() noexcept override {
+    change_grants([](endpoint_core& peer) { peer.grants().clear(); });
+  }
+  void revoke_grant(std::uint64_t region) noexcept override {
+    change_grants([region](endpoint_core& peer) { peer.grants().revoke(region); });
+  }
+
  private:
+  template <class Change>
+  void change_grants(Change change) noexcept {
+    try {
+      post(relay_->away_, [weak = relay_->peer_, change] {
+        const std::shared_ptr<endpoint_core> peer = weak.lock();
+        if (!peer) return;
+        try {
+          change(*peer);
+        } catch (const std::bad_alloc&) {
+          end_for_shortage(peer);
+        }
+      });
+    } catch (const std::bad_alloc&) {
+      relay_->lacks_memory();
+    }
+  }
+
   const std::shared_ptr<control_relay> relay_;
 };
 
@@ -99,7 +151,17 @@ control_relay::control_relay(endpoint_core& peer, std::weak_ptr<worker_core> hom
       away_(peer.worker().weak_from_this()),
       peer_(peer.weak_from_this()),
       untold_(std::make_shared<shortage>(peer_)),
-      longest_(endpoint_channel(peer).longest()) {}
+      longest_(endpoint_channel(peer).longest()),
+      reach_(reach_of(peer)),
+      facts_(endpoint_channel(peer).facts()) {}
+
+/// A session opens regions of the context that its worker, `home`, belongs to.
+peer_reach control_relay::reach_of(endpoint_core& peer) const {
+  peer_reach made = endpoint_channel(peer).reach();
+  const std::shared_ptr<worker_core> home = home_.lock();
+  made.takes_keys = home && &home->context() == &peer.worker().context();
+  return made;
+}
 
 std::shared_ptr<control_relay> control_relay::begin(endpoint_core& peer,
                                                     std::weak_ptr<worker_core> home) {

@@ -48,6 +48,7 @@ class control_relay final : public channel_receiver,
   class way_back;
 
   control_relay(endpoint_core& peer, std::weak_ptr<worker_core> home);
+  peer_reach reach_of(endpoint_core& peer) const;
   void look_at_unsent();
   void await_turn(std::vector<std::byte>&& message, std::size_t room) noexcept;
   void serve(std::span<const std::byte> message) noexcept;
@@ -58,6 +59,8 @@ class control_relay final : public channel_receiver,
   const std::weak_ptr<endpoint_core> peer_;
   std::shared_ptr<inbox_task> untold_;  // until memory was short; the session's
   const std::size_t longest_;
+  const peer_reach reach_;
+  const peer_facts facts_;
   std::shared_ptr<control_relay> self_;       // Until the connection has ended.
   std::atomic<std::size_t> on_the_way_{0};    // Bytes that the connection's worker has not got yet.
   std::atomic<std::size_t> arriving_{0};      // Bytes that the session has not got yet.

@@ -41,6 +41,19 @@ void deferred_connections::destroy_those_over() noexcept {
   }
 }
 
+void deferred_connections::add_left(endpoint_core& left) noexcept {
+  left_.push_back(left);
+  if (left_.size() > most_left) left_.front()->drop_left();
+}
+
+void deferred_connections::remove_left(endpoint_core& dropped) noexcept {
+  if (static_cast<list_hook<left_tag>&>(dropped).linked()) left_.remove(dropped);
+}
+
+void deferred_connections::drop_all_left() noexcept {
+  while (endpoint_core* const each = left_.front()) each->drop_left();
+}
+
 void deferred_connections::destroy_all_deferred() noexcept {
   while (endpoint_core* const each = ended_.front()) {
     ended_.remove(*each);

@@ -78,6 +78,7 @@ std::error_code endpoint_closing::close_at_once(close_mode mode) {
 
 void endpoint_closing::look() noexcept {
   if (operation_ != nullptr) connection_.owe(endpoint_core::to_close);
+  if (connection_.ucx().is_left_idle()) connection_.owe(endpoint_core::to_drop);
 }
 
 void endpoint_closing::step() {

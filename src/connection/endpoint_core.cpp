@@ -9,8 +9,9 @@
 #include "base/forked_child.hpp"
 #include "base/if_there_is_memory.hpp"
 #include "base/retirement.hpp"
-#include "connection/close_operation.hpp"
+#include "connection/client_ledger.hpp"
 #include "connection/connection_table.hpp"
+#include "connection/connection_words.hpp"
 #include "connection/control_queue.hpp"
 #include "connection/frame_sender.hpp"
 #include "ucp/rdma.hpp"
@@ -22,9 +23,6 @@
 namespace ucx::detail {
 namespace {
 
-/// Bounds what is left to do for a dropped endpoint among what others keep UCX busy with.
-constexpr int rounds_to_close = 100;
-
 connection_stage stage_of(endpoint_state state, bool dials) noexcept {
   if (state != endpoint_state::connecting) return connection_stage::standing;
   return dials ? connection_stage::dialing : connection_stage::greeting;
@@ -33,20 +31,6 @@ connection_stage stage_of(endpoint_state state, bool dials) noexcept {
 /// The smaller of what two sides said, where both said something.
 std::size_t smaller(std::uint64_t ours, std::uint64_t theirs) noexcept {
   return static_cast<std::size_t>(theirs == 0 ? ours : std::min(ours, theirs));
-}
-
-/// Returns what the log says of an established connection. UCX takes TCP in silence where RDMA
-/// hardware is on one side only.
-std::string said_of(const introduction& theirs, const std::vector<std::string>& lanes,
-                    const std::vector<std::string>& resources, transfer_method long_messages) {
-  std::string text = theirs.name.empty() ? std::string() : " with " + theirs.name;
-  for (const std::string& each : lanes)
-    text.append(&each == &lanes.front() ? " over " : ", ") += each;
-  if (long_messages != transfer_method::message) {
-    text.append("; long messages by ") += to_string(long_messages);
-  }
-  if (any_is_rdma(resources) && !any_has_rma(lanes)) text += "; " + why_no_rma(lanes, resources);
-  return text;
 }
 
 bool is_watched(const worker_core& worker, error_handling_mode asked) {
@@ -94,9 +78,10 @@ result<std::shared_ptr<endpoint_core>> endpoint_core::make(worker_core& worker,
   if (status != UCS_OK) {
     if (made->state_ != endpoint_state::closed) made->reach(endpoint_state::closed);
     return detail::failure{make_error(status), if_there_is_memory([status, &worker] {
-                             return "UCX: " + detail::words(status) +
+                             return worker.context().words_of(status) +
                                     rdma_advice(status, worker.context().resources());
-                           })};
+                           }),
+                           worker.context().ucx_status_of(status)};
   }
   worker.connections().add(*made);
   if (!waits) made->reach(endpoint_state::ready);
@@ -132,6 +117,7 @@ void endpoint_core::retire() noexcept {
 endpoint_core::~endpoint_core() {
   const std::lock_guard guard(worker_.lock());
   if (owed_ != 0) worker_.connections().deferred().remove_owing(*this);
+  worker_.connections().deferred().remove_left(*this);
   worker_.connections().remove(*this);
   messages_->end();
   control_.end(errc::closed);
@@ -152,6 +138,11 @@ std::string endpoint_core::words() const {
   return words_;
 }
 
+std::optional<int> endpoint_core::ucx_status_of(std::error_code why) const noexcept {
+  const std::lock_guard guard(worker_.lock());
+  return why == error_ ? ucx_status_ : std::optional<int>();
+}
+
 std::string endpoint_core::peer_name() const {
   const std::lock_guard guard(worker_.lock());
   if (!peer_.empty()) return to_string(peer_);
@@ -160,10 +151,6 @@ std::string endpoint_core::peer_name() const {
   std::snprintf(text, sizeof text, "session %016llx",
                 static_cast<unsigned long long>(session_.number()));
   return text;
-}
-
-socket_address endpoint_core::local() const {
-  return peer_.empty() ? socket_address() : ucx_.local();
 }
 
 connection_state endpoint_core::public_state() const noexcept {
@@ -202,11 +189,13 @@ connection_report endpoint_core::report() const {
   made.native_rma = made.why_not_rma.empty();
   made.long_messages = messages_->long_messages();
   made.watched = detects_failure() || liveness_.watches_process();
+  made.encrypted = context.is_by_tls();
+  if (const auto peer = ucx_.identity()) made.identity = *peer;
   return made;
 }
 
 connection_end endpoint_core::end() const {
-  return {number_, peer_, error_, words_, messages_->unsent()};
+  return {number_, peer_, error_, words_, messages_->unsent(), ucx_status_};
 }
 
 void endpoint_core::log(log_level level, const char* what, const std::string& more) const {
@@ -255,10 +244,20 @@ void endpoint_core::establish(std::uint64_t room) {
   messages_->open(room, same_host);
   if (worker_.context().log().writes(log_level::info)) {
     log(log_level::info, "established",
-        said_of(theirs, ucx_.transports(), worker_.context().resources(),
-                messages_->long_messages()));
+        words_of_established(theirs, ucx_.transports(), worker_.context().resources(),
+                             messages_->long_messages()));
   }
   observers_.established();
+}
+
+void endpoint_core::answer_started(std::uint64_t bytes) noexcept {
+  ++answers_;
+  if (account_ && account_->counts_bytes()) account_->sends(bytes);
+}
+
+void endpoint_core::answer_ended(std::uint64_t bytes) noexcept {
+  --answers_;
+  if (account_ && account_->counts_bytes()) account_->sent(bytes);
 }
 
 void endpoint_core::send(const frame& sent) { worker_.sender().send(*this, sent); }
@@ -269,10 +268,13 @@ void endpoint_core::reply(const frame& answer, std::span<const std::byte> payloa
 }
 
 void endpoint_core::note(ucs_status_t status) {
-  if (words_.empty()) words_ = "UCX: " + detail::words(status);
+  if (words_.empty()) {
+    words_ = if_there_is_memory([&] { return worker_.context().words_of(status); });
+  }
 }
 
 void endpoint_core::lost(ucs_status_t status) noexcept {
+  if (ucx_.is_left()) return owe(to_drop);
   if (handle() == nullptr || state_ == endpoint_state::failed || losing_) return;
   losing_ = true;
   const bool dials = role_ == role::initiator && !peer_.empty() && !session_.is_hello_sent();
@@ -281,12 +283,17 @@ void endpoint_core::lost(ucs_status_t status) noexcept {
       const std::shared_ptr<endpoint_core> endpoint = self.lock();
       if (!endpoint) return;
       if (endpoint->session_.is_leaving()) return endpoint->part();
-      const errc why = to_loss(status, stage_of(endpoint->state_, dials));
-      endpoint->fail(make_error_code(why),
-                     if_there_is_memory([&] { return endpoint->words_of_loss(status, dials); }));
+      const errc why =
+          endpoint->worker_.context().loss_of(status, stage_of(endpoint->state_, dials));
+      endpoint->fail(make_error_code(why), if_there_is_memory([&] {
+                       const bool stood = endpoint->state_ != endpoint_state::connecting;
+                       return words_of_loss(endpoint->worker_, status, endpoint->hardware_, stood,
+                                            dials);
+                     }),
+                     status);
     });
   } catch (const std::bad_alloc&) {
-    session_.part_soon(make_error_code(to_loss(status, stage_of(state_, dials))));
+    session_.part_soon(make_error_code(worker_.context().loss_of(status, stage_of(state_, dials))));
   }
 }
 
@@ -299,24 +306,6 @@ void endpoint_core::wired_up() noexcept {
   } catch (const std::bad_alloc&) {
     session_.part_soon(make_error_code(errc::no_memory));
   }
-}
-
-/// A listener that does not want a connection rejects it without a word. Where UCX can not make one
-/// with the peer's version, it rejects it as well, drops it, or can not read the answer. Nothing
-/// tells which it was.
-std::string endpoint_core::words_of_loss(ucs_status_t status, bool dials) const {
-  std::string text = "UCX: " + detail::words(status);
-  text += state_ == endpoint_state::connecting ? rdma_advice(status, worker_.context().resources())
-                                               : words_of_lost_rdma(worker_.api(), hardware_);
-  const bool listens = status == UCS_ERR_REJECTED || status == UCS_ERR_CONNECTION_RESET ||
-                       status == UCS_ERR_INVALID_PARAM;
-  if (!dials || !listens) return text;
-  unsigned major = 0;
-  unsigned minor = 0;
-  unsigned patch = 0;
-  worker_.api().get_version(&major, &minor, &patch);
-  return text + "; the peer's may be of a version that does not connect with this one's, " +
-         std::to_string(major) + '.' + std::to_string(minor) + '.' + std::to_string(patch);
 }
 
 void endpoint_core::blame(errc why, const char* words) noexcept {
@@ -346,6 +335,7 @@ void endpoint_core::owe(unsigned what) noexcept {
 
 bool endpoint_core::pay() noexcept {
   const unsigned owed = std::exchange(owed_, 0);
+  if ((owed & to_drop) != 0) drop_left();
   if ((owed & to_retire) != 0) {
     retire();
     return true;
@@ -377,12 +367,14 @@ bool endpoint_core::pay() noexcept {
   }
 }
 
-void endpoint_core::fail(std::error_code why, const std::string& words) {
+void endpoint_core::fail(std::error_code why, const std::string& words,
+                         std::optional<int> ucx_status) {
   if (state_ == endpoint_state::failed || state_ == endpoint_state::closed) return;
   const std::shared_ptr<endpoint_core> kept = weak_from_this().lock();
   const bool was_ready = state_ == endpoint_state::ready;
   reach(endpoint_state::failed);
   error_ = why;
+  ucx_status_ = worker_.context().is_of_ucx() ? ucx_status : std::nullopt;
   words_ = if_there_is_memory([&] { return words; });
   liveness_.stop();
   const bool expected = why == errc::canceled || why == errc::closed_by_peer;
@@ -401,6 +393,7 @@ void endpoint_core::fail(std::error_code why, const std::string& words) {
   };
   if_there_is_memory(tell_peer);
   start_drop();
+  files_.drop();
   worker_.connections().turns().drop(this);
   control_.end(why);
   observers_.ended(was_ready);
@@ -455,36 +448,6 @@ void endpoint_core::closed() noexcept {
   drop_keys();
   reach(endpoint_state::closed);
   worker_.connections().remove(*this);
-}
-
-void endpoint_core::start_drop() noexcept {
-  if (handle() == nullptr) return;
-  worker_.connections().remove(*this);
-  if (ucx_.transfers() == 0) drop_keys();
-  ucx_.start_drop();
-}
-
-void endpoint_core::drop() noexcept {
-  start_drop();
-  ucp_api& api = worker_.api();
-  const clock::time_point until = api.now() + close_operation::drop_limit;
-  // UCX alone, not our handlers: this may run inside one of them.
-  while (!ucx_.has_let_go()) {
-    if (api.now() >= until) break;
-    if (worker_.progress_ucx() == 0) api.relax();
-  }
-  see_to_sockets();
-  drop_keys();
-}
-
-/// UCX closes the sockets in later rounds, which a worker that the caller drives may never see.
-void endpoint_core::see_to_sockets() noexcept {
-  for (int i = 0; i < rounds_to_close && worker_.progress_ucx() != 0; ++i) {
-  }
-}
-
-void endpoint_core::drop_keys() noexcept {
-  for (remote_key_owner* each : keys_) each->drop_key();
 }
 
 }  // namespace ucx::detail

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -21,7 +22,10 @@
 #include "connection/endpoint_state.hpp"
 #include "connection/operation_book.hpp"
 #include "connection/owing_connection.hpp"
+#include "connection/passed_files.hpp"
+#include "connection/region_grants.hpp"
 #include "connection/remote_key_owner.hpp"
+#include "connection/staged_transfers.hpp"
 #include "connection/ucx_endpoint.hpp"
 #include "ucp/piece_sizes.hpp"
 #include "ucx/endpoint.hpp"
@@ -32,6 +36,7 @@
 
 namespace ucx::detail {
 
+class client_account;
 class message_link;
 class worker_core;
 struct retirement;
@@ -74,6 +79,9 @@ class endpoint_core final : public driven_connection,
   endpoint_closing& closing() noexcept { return closing_; }
   endpoint_control& control() noexcept { return control_; }
   endpoint_quota& quota() noexcept { return quota_; }
+  region_grants& grants() noexcept { return grants_; }
+  const region_grants& grants() const noexcept { return grants_; }
+  passed_files& files() noexcept { return files_; }
   operation_book& operations() noexcept { return operations_; }
   /// For those who send and receive.
   message_link& messages() const noexcept { return link_; }
@@ -97,13 +105,19 @@ class endpoint_core final : public driven_connection,
   std::error_code why_ended() const noexcept { return error_; }
   /// Returns UCX's or our own words about the failure.
   std::string words() const override;
+  std::optional<int> ucx_status_of(std::error_code why) const noexcept override;
 
   void set_peer(const socket_address& peer) { peer_ = peer; }
+  /// The server that it has come to counts it; null: it has no limits.
+  void set_account(std::shared_ptr<client_account> account) noexcept {
+    account_ = std::move(account);
+  }
+  const std::shared_ptr<client_account>& account() const noexcept { return account_; }
   const socket_address& peer() const noexcept { return peer_; }
   /// Returns the peer in words: its socket address, or its session.
   std::string peer_name() const;
   /// Returns this side's address, as UCX tells it; empty where it does not.
-  socket_address local() const;
+  socket_address local() const { return peer_.empty() ? socket_address() : ucx_.local(); }
   /// Returns how much both sides can have in one message; until the peer has said so, the least.
   const piece_sizes& pieces() const noexcept { return pieces_; }
   connection_state public_state() const noexcept;
@@ -126,14 +140,22 @@ class endpoint_core final : public driven_connection,
 
   ucp_ep_h handle() const noexcept { return ucx_.handle(); }
   bool detects_failure() const noexcept override { return ucx_.detects_failure(); }
+  /// Returns whether a lane was RDMA hardware when the connection was established.
+  bool has_rdma_lane() const noexcept { return !hardware_.empty(); }
   /// UCX's own requests in flight, of any kind: close waits for them.
   void transfer_started() noexcept { ucx_.transfer_started(); }
   void transfer_ended() noexcept {
     if (ucx_.transfer_ended()) closing_.look();
   }
-  // The owner's answers in flight to this peer.
-  void answer_started() noexcept { ++answers_; }
-  void answer_ended() noexcept { --answers_; }
+  /// Transfers by RMA that UCX emulates; null where there were none.
+  staged_transfers* staged() const noexcept { return staged_.get(); }
+  /// Makes that.
+  void make_staged() {
+    if (!staged_) staged_ = std::make_unique<staged_transfers>(*this);
+  }
+  // The owner's answers in flight to this peer, and their bytes.
+  void answer_started(std::uint64_t bytes) noexcept;
+  void answer_ended(std::uint64_t bytes) noexcept;
   unsigned answers() const noexcept { return answers_; }
   bool answers_pending() const noexcept;
   /// The regions that are open over this connection: their keys go before it.
@@ -152,7 +174,8 @@ class endpoint_core final : public driven_connection,
   /// Fails the connection when UCX's callbacks are over: the peer is to blame, or in the way.
   void blame(errc why, const char* words) noexcept;
   /// The connection is lost: everything outstanding ends with `why`, and UCX's endpoint is dropped.
-  void fail(std::error_code why, const std::string& words) override;
+  void fail(std::error_code why, const std::string& words,
+            std::optional<int> ucx_status = {}) override;
   void process_ended();  ///< That of the peer: the connection is lost.
   /// Looks at connect deadline and heartbeat; returns when to look again.
   clock::time_point tick(clock::time_point now);
@@ -164,8 +187,11 @@ class endpoint_core final : public driven_connection,
   /// Has UCX close its sockets, which it does in later rounds: a worker that the caller drives may
   /// never see these.
   void see_to_sockets() noexcept;
-  /// Drops UCX's endpoint at once and waits, bounded, until UCX has let go of everything.
+  /// Drops UCX's endpoint at once and waits, bounded, until UCX has let go of everything. To a peer
+  /// that UCX may end by that, it is left: see `ucx_endpoint`.
   void drop() noexcept override;
+  /// Drops it where it was left.
+  void drop_left() noexcept;
   /// Returns whether nothing can come back to it: no callback of UCX's, no operation's handler.
   bool over() const noexcept { return ucx_.is_over() && keys_.empty(); }
 
@@ -183,9 +209,10 @@ class endpoint_core final : public driven_connection,
   }
   void fail_operations(std::error_code why);
   void part();
-  std::string words_of_loss(ucs_status_t status, bool dials) const;
   void start_drop() noexcept;
   void drop_keys() noexcept;
+  bool may_be_left() const noexcept;
+  bool may_owe_answers() const noexcept;
 
   worker_core& worker_;
   std::shared_ptr<worker_core> keep_alive_;
@@ -198,8 +225,10 @@ class endpoint_core final : public driven_connection,
   bool told_of_copies_ = false;
   std::error_code error_;
   std::string words_;
-  std::string hardware_;  // its lanes of RDMA, as they were when it was established
+  std::optional<int> ucx_status_;  // by which UCX ended it
+  std::string hardware_;           // its lanes of RDMA, as they were when it was established
   socket_address peer_;
+  std::shared_ptr<client_account> account_;
   piece_sizes pieces_;
   reserved_share again_;
   unsigned answers_ = 0;
@@ -213,7 +242,10 @@ class endpoint_core final : public driven_connection,
   endpoint_closing closing_{*this};
   endpoint_control control_{*this};
   endpoint_quota quota_{*this};
+  region_grants grants_;
+  passed_files files_{*this};
   operation_book operations_{*this};
+  std::unique_ptr<staged_transfers> staged_;
 };
 
 inline endpoint_core* operation::endpoint() const noexcept {

@@ -147,7 +147,8 @@ void endpoint_observers::tell(event what) {
       handler(core_access::make_endpoint(connection_.shared_from_this()), report);
     });
   }
-  const auto end = or_less([this] { return connection_.end(); }, connection_end{number, peer, why});
+  const auto end = or_less([this] { return connection_.end(); },
+                           connection_end{.id = number, .peer = peer, .reason = why});
   const auto tell_it = [&end](auto& handler) { handler(end); };
   if (what == event::refused) return call(guard, handlers_.on_refused, tell_it);
   call(guard, handlers_.on_closed, tell_it);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/deadline.hpp"
+#include "connection/client_ledger.hpp"
 #include "connection/connection_messages.hpp"
 #include "connection/connection_table.hpp"
 #include "connection/endpoint_core.hpp"
@@ -38,14 +39,14 @@ void endpoint_session::say_hello(clock::time_point connect_deadline) {
     worker.tick_soon();
     return connection_.wire_up();
   }
-  while (number_ == 0 || worker.connections().find(number_) != nullptr) number_ = worker.random();
-  worker.connections().name(connection_);
+  draw_number();
+  number_ = number_here_;
   worker.tick_soon();
   ++hellos_;
   frame said;
   said.code = opcode::hello;
   said.session = number_;
-  said.length = messages_.granted();
+  said.length = messages_.granted(false);
   std::vector<std::byte> payload;
   if (connection_.peer().empty()) {  // connected by worker address: the peer does not know ours
     const result<worker_address> own = worker.address();
@@ -54,6 +55,11 @@ void endpoint_session::say_hello(clock::time_point connect_deadline) {
   }
   const std::vector<std::byte> ours = introduce({});
   payload.insert(payload.end(), ours.begin(), ours.end());
+  // A server tells peers on the same host where memory is, but not over sockets.
+  if (worker.context().is_of_ucx()) {
+    const std::vector<std::byte> host = encode_host(host_identity());
+    payload.insert(payload.end(), host.begin(), host.end());
+  }
   worker.sender().send(connection_, said, payload, frame_sender::kind::hello);
 }
 
@@ -74,6 +80,8 @@ std::vector<std::byte> endpoint_session::introduce(std::string words) const {
   ours.features = context.features();
   ours.borrows = context.reads_processes();
   ours.fetches = context.has(feature::rma) && any_has_rma(context.resources());
+  ours.lends = true;
+  ours.takes_files = connection_.files().begin();
   ours.unique = terms_.unique;
   ours.segment = context.segment_size();
   ours.largest_eager = std::min(context.answer_piece(), context.write_piece());
@@ -98,8 +106,22 @@ void endpoint_session::await_hello(std::chrono::nanoseconds limit) {
 }
 
 void endpoint_session::take_number(std::uint64_t number) {
-  number_ = number;
+  number_ = number_here_ = number;
   connection_.worker().connections().name(connection_);
+}
+
+void endpoint_session::take_number_beside(endpoint_session& other) {
+  draw_number();
+  number_ = other.number_here_;
+  other.number_ = number_here_;
+}
+
+/// Draws one that no connection of the worker has, and is found by it from here on.
+void endpoint_session::draw_number() {
+  worker_core& worker = connection_.worker();
+  connection_table& table = worker.connections();
+  while (number_here_ == 0 || table.find(number_here_) != nullptr) number_here_ = worker.random();
+  table.name(connection_);
 }
 
 bool endpoint_session::came_by(std::span<const std::byte> address, ucp_ep_h over) const noexcept {
@@ -109,6 +131,8 @@ bool endpoint_session::came_by(std::span<const std::byte> address, ucp_ep_h over
 
 result<void> endpoint_session::check(const introduction& theirs) const {
   if (refuses_hello()) return refusal_;
+  const auto& account = connection_.account();
+  if (account && account->refusal().code) return account->refusal();
   if ((terms_.unique || theirs.unique) &&
       connection_.worker().connections().has_connection_to(theirs.identity, connection_)) {
     return failure{errc::already_exists, "there is a connection between the two workers already"};
@@ -141,7 +165,7 @@ void endpoint_session::welcome(introduction&& theirs, std::uint64_t room) {
   frame answer;
   answer.code = opcode::welcome;
   answer.session = number_;
-  answer.length = messages_.granted();
+  answer.length = messages_.granted(theirs.lends);
   connection_.reply(answer, introduce({}));
   // A worker that connects to itself hears its own answer.
   if (connection_.side() == endpoint_core::role::acceptor) establish(std::move(theirs), room);
@@ -205,7 +229,7 @@ void endpoint_session::refused(const failure& why, bool finally) {
     return connection_.fail(why.code, "the peer takes no session that was offered");
   }
   connection_.worker().connections().unname(connection_);
-  number_ = 0;
+  number_ = number_here_ = 0;
   say_hello(deadline_);
 }
 

@@ -47,8 +47,11 @@ class endpoint_session {
   endpoint_session(const endpoint_session&) = delete;
   endpoint_session& operator=(const endpoint_session&) = delete;
 
-  /// Returns its number at both workers; 0 as long as there is none.
+  /// Returns the number by which the peer finds what this side says; 0 as long as there is none.
   std::uint64_t number() const noexcept { return number_; }
+  /// Returns the number by which what the peer says is found here. It is the same number, except
+  /// where a worker has connected to its own listener: both ends are here then.
+  std::uint64_t number_here() const noexcept { return number_here_; }
   /// Returns what the peer has said of itself.
   const introduction& theirs() const noexcept { return theirs_; }
 
@@ -62,6 +65,8 @@ class endpoint_session {
   void await_hello(std::chrono::nanoseconds limit);
   /// Takes the number of a peer's hello; the session is not open yet.
   void take_number(std::uint64_t number);
+  /// As `take_number`, where the peer is `other`, which is at this worker, too.
+  void take_number_beside(endpoint_session& other);
   /// Remembers the address that its peer's hello carried.
   void set_address(std::vector<std::byte> address) { address_ = std::move(address); }
   /// Returns whether it is of a hello with this address, or over this endpoint.
@@ -99,6 +104,7 @@ class endpoint_session {
   enum class bye { unsaid, said, answered };
   std::vector<std::byte> introduce(std::string words) const;
   result<void> check_transports() const;
+  void draw_number();
   void establish(introduction&& theirs, std::uint64_t room);
   void refused(const failure& why, bool finally);
   void decline(const failure& why);
@@ -108,6 +114,7 @@ class endpoint_session {
   connection_messages& messages_;
   const connection_terms terms_;
   std::uint64_t number_ = 0;
+  std::uint64_t number_here_ = 0;
   introduction theirs_;
   std::vector<std::byte> address_;
   clock::time_point deadline_ = clock::time_point::max();

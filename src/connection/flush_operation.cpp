@@ -6,6 +6,7 @@
 #include "connection/endpoint_core.hpp"
 #include "connection/posted_operations.hpp"
 #include "ucp/status.hpp"
+#include "worker/ucx_callback.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
@@ -18,13 +19,23 @@ void flush_operation::begin(worker_core& worker, std::shared_ptr<endpoint_core> 
   posted_ = std::move(posted);
   posted_epoch_ = posted_ ? posted_->close_epoch() : 0;
   waits_for_posted_ = false;
+  waits_for_turn_ = false;
+  was_given_up_ = false;
   failed_.clear();
+  ucx_status_.reset();
   last_write_ = tracker_ ? tracker_->last_number() : 0;
   ucx_request_ = nullptr;
   if (by_ucx && !tracker_) epoch_ = endpoint->operations().writes().close();
   start(worker, std::move(endpoint), deadline);
   if (!by_ucx) return flushed_by_ucx({});
   mark_ = tracker_ ? tracker_->unconfirmable_mark() : 0;
+  staged_transfers* const before = this->endpoint()->staged();
+  if (before == nullptr || before->empty()) return begin_by_ucx();
+  waits_for_turn_ = true;
+  before->add(*this);
+}
+
+void flush_operation::begin_by_ucx() {
   if (this->endpoint()->handle() == nullptr) return flushed_by_ucx(this->endpoint()->status());
   ucp_request_param_t params = {};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
@@ -32,24 +43,32 @@ void flush_operation::begin(worker_core& worker, std::shared_ptr<endpoint_core> 
   params.user_data = this;
   retain();  // UCX's callback comes in any case, also after this was given up
   this->endpoint()->transfer_started();
-  ucs_status_ptr_t started = worker.api().ep_flush_nbx(this->endpoint()->handle(), &params);
+  ucs_status_ptr_t started = worker().api().ep_flush_nbx(this->endpoint()->handle(), &params);
   if (UCS_PTR_IS_PTR(started)) {
     ucx_request_ = started;
     return;
   }
   this->endpoint()->transfer_ended();
-  flushed_by_ucx(make_error(UCS_PTR_RAW_STATUS(started)));
+  const ucs_status_t status = UCS_PTR_RAW_STATUS(started);
+  if (status != UCS_OK) ucx_status_ = status;
+  flushed_by_ucx(transfer_error(status));
   release();
+}
+
+void flush_operation::staged_ended(ucs_status_t) noexcept {
+  waits_for_turn_ = false;
+  begin_by_ucx();
 }
 
 void flush_operation::on_flushed(void* request, ucs_status_t status, void* self) {
   auto& flush = *static_cast<flush_operation*>(self);
-  flush.worker().api().request_free(request);
+  const ucx_callback scope(flush.worker(), request);
   flush.endpoint()->transfer_ended();
   flush.ucx_request_ = nullptr;
   if (status != UCS_OK) flush.endpoint()->note(status);
-  std::error_code outcome = make_error(status);
-  if (outcome) {
+  std::error_code outcome = transfer_error(status);
+  if (outcome && !flush.done()) {
+    flush.ucx_status_ = status;
     if (const std::error_code lost = flush.endpoint()->status()) outcome = lost;
   }
   if (!flush.done()) flush.flushed_by_ucx(outcome);
@@ -83,13 +102,22 @@ void flush_operation::posted_settled() {
   const std::error_code of_writes = tracker_->take_failure(last_write_);
   if (!of_posted) {
     failed_ = std::move(of_posted.why().text);
+    ucx_status_ = of_posted.why().ucx_status;
     return finish(of_posted.why().code);
   }
   if (of_writes) failed_ = if_there_is_memory([this] { return tracker_->failed_write(); });
   finish(of_writes);
 }
 
+void flush_operation::set_blocking() noexcept {
+  if (done() || is_blocking()) return;
+  operation::set_blocking();
+  if (tracker_) tracker_->begin_wait();
+}
+
 void flush_operation::finish(std::error_code outcome) noexcept {
+  if (tracker_ && is_blocking()) tracker_->end_wait();
+  if (std::exchange(waits_for_turn_, false)) endpoint()->staged()->leave(*this);
   if (std::exchange(waits_for_posted_, false)) {
     posted_->remove(*this);
   } else if (tracker_) {
@@ -102,12 +130,18 @@ void flush_operation::finish(std::error_code outcome) noexcept {
 }
 
 void flush_operation::give_up(errc why) noexcept {
-  if (!done()) finish(make_error_code(why));
+  if (done()) return;
+  ucx_status_.reset();
+  was_given_up_ = true;
+  finish(make_error_code(why));
 }
 
 void flush_operation::connection_failed(std::error_code why) noexcept {
-  // The writes themselves fail with the connection and settle this flush; only a bare one is left.
-  if (!done() && !tracker_) finish(why);
+  if (done()) return;
+  // The writes themselves fail with the connection and settle this flush. That leaves a bare one,
+  // and one that waits for its turn.
+  if (waits_for_turn_ && tracker_) tracker_->flushed(mark_, why);
+  if (waits_for_turn_ || !tracker_) finish(why);
 }
 
 std::string flush_operation::describe() const {

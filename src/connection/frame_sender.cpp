@@ -5,9 +5,11 @@
 #include <cstdio>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "connection/endpoint_core.hpp"
 #include "ucp/status.hpp"
+#include "worker/ucx_callback.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
@@ -30,7 +32,7 @@ result<void> frame_sender::open() {
   attributes.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
   const ucs_status_t status = worker_.api().worker_query(worker_.handle(), &attributes);
   if (status != UCS_OK) {
-    return failure{make_error(status), "asking how long the headers of messages may be"};
+    return failure{make_error(status), "asking how long the headers of messages may be", status};
   }
   longest_header_ = header_within(attributes.max_am_header);
   return {};
@@ -42,6 +44,13 @@ void frame_sender::send(endpoint_core& to, const frame& said, std::span<const st
   if (worker_.context().log().writes(log_level::trace)) log("sends", said, payload.size());
   outgoing& message = take(to, what, payload);
   said.encode(std::span(message.header).first<frame::size>());
+  post(message, message_id, frame::size);
+}
+
+void frame_sender::send(endpoint_core& to, const frame& said, owned_descriptor file) {
+  outgoing& message = take(to, kind::file, {});
+  said.encode(std::span(message.header).first<frame::size>());
+  worker_.api().ep_pass_file(to.handle(), std::move(file));
   post(message, message_id, frame::size);
 }
 
@@ -114,7 +123,7 @@ void frame_sender::log(const char* does, const frame& of, std::size_t length) {
 
 void frame_sender::on_sent(void* request, ucs_status_t status, void* argument) {
   auto& message = *static_cast<outgoing*>(argument);
-  message.sender->worker_.api().request_free(request);
+  const ucx_callback scope(message.sender->worker_, request);
   message.sender->sent(message, status);
 }
 
@@ -122,6 +131,7 @@ void frame_sender::sent(outgoing& message, ucs_status_t status) {
   endpoint_core& to = *message.to;
   if (message.what == kind::reply) to.quota().reply_sent();
   if (message.what == kind::hello && status == UCS_OK) to.session().hello_sent();
+  if (message.what == kind::file) to.files().passed();
   if (message.what == kind::control) to.control().sent(message.payload.size());
   if (message.payload.capacity() > largest_kept) message.payload = std::vector<std::byte>();
   in_flight_.remove(message);

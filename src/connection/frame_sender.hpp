@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/intrusive_list.hpp"
+#include "base/owned_descriptor.hpp"
 #include "base/pool.hpp"
 #include "base/result.hpp"
 #include "connection/peer_question.hpp"
@@ -46,11 +47,14 @@ class frame_sender {
     hello,    ///< Tells the receiver which endpoint it came over.
     reply,    ///< Counted by its connection until UCX has sent it.
     control,  ///< Its bytes are counted by its connection until then.
+    file,     ///< Likewise it.
   };
   /// Sends a frame, with an optional payload, that no operation waits for. A failure fails the
   /// connection.
   void send(endpoint_core& to, const frame& said, std::span<const std::byte> payload = {},
             kind what = kind::plain);
+  /// Sends a frame with a file beside it; counted as `kind::file`.
+  void send(endpoint_core& to, const frame& said, owned_descriptor file);
   /// Sends a parcel without payload, as a reply that no operation waits for.
   void send(endpoint_core& to, const parcel& said);
   /// The longest user's header, and the longest bytes, of a message that is worth a copy.

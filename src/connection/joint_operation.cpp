@@ -9,28 +9,34 @@
 
 namespace ucx::detail {
 
-void joint_operation::reset(const char* what) noexcept {
+void joint_operation::reset(const char* what, operation_kind kind, std::uint64_t size) noexcept {
   what_ = what;
+  kind_ = kind;
+  size_ = size;
   failure_.clear();
   failed_.clear();
+  ucx_status_.reset();
   starting_ = true;
 }
 
 void joint_operation::begin(worker_core& worker, std::shared_ptr<endpoint_core> endpoint,
-                            clock::time_point deadline, const char* what) {
-  reset(what);
+                            clock::time_point deadline, const char* what, operation_kind kind,
+                            std::uint64_t size) {
+  reset(what, kind, size);
   start(worker, std::move(endpoint), deadline);
 }
 
 void joint_operation::begin(std::shared_ptr<worker_core> worker, clock::time_point deadline,
-                            const char* what) {
-  reset(what);
+                            const char* what, operation_kind kind, std::uint64_t size) {
+  reset(what, kind, size);
   start(std::move(worker), deadline);
 }
 
-void joint_operation::note_failure(std::error_code why, std::string what) {
+void joint_operation::note_failure(std::error_code why, std::string what,
+                                   std::optional<int> ucx_status) {
   if (failure_) return;
   failure_ = why;
+  ucx_status_ = ucx_status;
   failed_ = std::move(what);
 }
 
@@ -39,7 +45,10 @@ std::string joint_operation::describe() const {
 }
 
 void joint_operation::member_ended(operation& member, std::error_code outcome) noexcept {
-  if (outcome) note_failure(outcome, if_there_is_memory([&] { return member.describe(); }));
+  if (outcome) {
+    note_failure(outcome, if_there_is_memory([&] { return member.describe(); }),
+                 member.ucx_status());
+  }
   end_if_over();
 }
 

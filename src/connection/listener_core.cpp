@@ -9,17 +9,18 @@
 
 #include "base/deadline.hpp"
 #include "base/if_there_is_memory.hpp"
+#include "carrier/carrier_failure.hpp"
+#include "carrier/meeting_book.hpp"
 #include "connection/close_operation.hpp"
 #include "connection/connection_table.hpp"
-#include "connection/data_ports.hpp"
 #include "connection/endpoint_core.hpp"
 #include "connection/pending_connection.hpp"
 #include "ucp/resource_error.hpp"
-#include "ucp/status.hpp"
 #include "ucx/error.hpp"
 #include "wire/introduction.hpp"
 #include "worker/core_access.hpp"
 #include "worker/handler_scope.hpp"
+#include "worker/ucx_callback.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
@@ -27,7 +28,6 @@ namespace {
 
 /// So many peers at a time are told why they are refused: each takes a connection meanwhile.
 constexpr unsigned most_refusals = 64;
-
 /// UCX's thread takes microseconds for each peer whose request is not awaited any more.
 constexpr std::chrono::seconds longest_wait_for_requests{1};
 
@@ -42,6 +42,7 @@ listener_core::listener_core(std::shared_ptr<worker_core> worker, listener_optio
 result<std::shared_ptr<listener_core>> listener_core::make(std::shared_ptr<worker_core> worker,
                                                            const socket_address& address,
                                                            listener_options options) {
+  const std::shared_ptr<meeting_book> keys = meeting_scope::take_book();
   const std::string doing = "listening on " + to_string(address);
   if (!worker) return failure{errc::closed, doing};
   if (is_forked_child()) return failure{errc::forked_child, doing};
@@ -50,35 +51,42 @@ result<std::shared_ptr<listener_core>> listener_core::make(std::shared_ptr<worke
   if (options.terms) ec = complaint_about(*options.terms, worker->context().features());
   if (ec) return failure{ec, doing + ": " + words_about_terms(ec)};
   if (address.is_v6() && !worker->context().speaks_ipv6()) {
-    return failure{errc::not_supported, doing + no_ipv6};
+    return failure{errc::not_supported,
+                   doing + no_ipv6 + "; a server at [::] serves both (ucx, ucx+tcp, ucxs)"};
   }
+  const auto because = [&doing](const failure& why) {
+    return failure{why.code, doing + (why.text.empty() ? "" : ": " + why.text), why.ucx_status};
+  };
+  auto place = listening_place::claim(*worker, address);
+  if (!place) return because(place.why());
   std::shared_ptr<listener_core> made(new listener_core(std::move(worker), std::move(options)));
+  made->listens_at_ = *std::move(place);
   ucp_api& api = made->worker_->api();
   const std::lock_guard guard(made->worker_->lock());
-  if ((ec = listen_error(api, address))) return failure{ec, doing};
-  made->socket_.emplace(address);
+  if (api.is_ucx()) made->socket_.emplace(address);
   ucp_listener_params_t params = {};
   params.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR | UCP_LISTENER_PARAM_FIELD_CONN_HANDLER;
-  params.sockaddr.addr = address.native();
-  params.sockaddr.addrlen = address.native_size();
+  params.sockaddr.addr = made->listens_at_.address.native();
+  params.sockaddr.addrlen = made->listens_at_.address.native_size();
   params.conn_handler.cb = &listener_core::on_connection;
   params.conn_handler.arg = made.get();
+  if (keys && !api.is_ucx()) give(params, *keys);
   const ucs_status_t status = api.listener_create(made->worker_->handle(), &params, &made->handle_);
   if (status != UCS_OK) {
     made->handle_ = nullptr;
     ec = status == UCS_ERR_BUSY ? make_error_code(errc::address_in_use) : resource_error(status);
-    return failure{ec, doing + " (UCX: " + words(status) + ")"};
+    if (const auto known = carrier_failure_of(status)) ec = known->code;
+    return failure{ec, doing + " (" + made->worker_->context().words_of(status) + ")",
+                   made->worker_->context().ucx_status_of(status)};
   }
-  ucp_listener_attr_t attributes = {};
-  attributes.field_mask = UCP_LISTENER_ATTR_FIELD_SOCKADDR;
-  ec = make_error(api.listener_query(made->handle_, &attributes));
-  if (ec) return failure{ec, doing};
-  made->address_ = socket_address::from_native(
-      reinterpret_cast<const ::sockaddr*>(&attributes.sockaddr), sizeof attributes.sockaddr, ec);
-  if (ec) return failure{ec, doing};
-  made->socket_->listens_at(made->address_);
-  made->socket_->close_on_exec();
-  made->guard_ports(made->socket_->keep_strangers_out());
+  auto own = made->listens_at_.bound(api, made->handle_);
+  if (!own) return because(own.why());
+  made->address_ = *own;
+  if (made->socket_) {
+    made->socket_->listens_at(made->address_);
+    made->socket_->close_on_exec();
+    made->guard_ports(made->socket_->keep_strangers_out());
+  }
   made->owner_ = ::getpid();
   made->worker_->context().log().write(log_level::info,
                                        "listening on " + to_string(made->address_));
@@ -87,56 +95,22 @@ result<std::shared_ptr<listener_core>> listener_core::make(std::shared_ptr<worke
 
 /// Looks after the listening sockets, and those by which the worker's data come.
 void listener_core::guard_ports(std::vector<guarded_port> own) {
-  if (own.empty()) {
-    if (uses_tcp(*worker_)) {
-      log_unguarded("the port " + to_string(address_) +
-                    ", for its socket is not to be found in this process");
-    }
-    return;
-  }
-  add_data_ports(*worker_, own);
   const std::weak_ptr<listener_core> weak = weak_from_this();
   // It ends before the listener does, and so before the worker.
   worker_core* const worker = worker_.get();
-  guard_ = std::make_unique<port_guard>(
-      own, port_guard::bounds(),
-      port_guard::listeners{[weak, worker](const guarded_port& port) {
-                              worker->post_work([weak, port] {
-                                if (const auto kept = weak.lock()) kept->lose(port);
-                              });
-                            },
-                            [weak, worker](std::vector<std::uint64_t> numbers) {
-                              worker->post_work([weak, numbers = std::move(numbers)]() mutable {
-                                if (const auto kept = weak.lock())
-                                  kept->end_overdue(std::move(numbers));
-                              });
-                            },
-                            [worker](bool let_in, std::size_t left) {
-                              worker->context().log().write(
-                                  let_in ? log_level::warning : log_level::error,
-                                  std::to_string(left) + " file descriptors are left: " +
-                                      (let_in ? "peers are let in again"
-                                              : "no peer is let in until there are more; raise "
-                                                "the limit (ulimit -n)"));
-                            }});
-  if (guard_->is_running()) return;
-  log_unguarded("the port " + to_string(address_) +
-                ", for want of a thread or of file descriptors");
-}
-
-void listener_core::log_unguarded(const std::string& which) {
-  worker_->context().log().write(log_level::warning,
-                                 "nobody looks after " + which +
-                                     ": strangers are let in and kept there, and nobody notices "
-                                     "when UCX closes one for want of descriptors");
-}
-
-/// Where UCX does not say which they are, they are not looked after.
-void listener_core::add_data_ports(worker_core& of, std::vector<guarded_port>& to) {
-  const data_ports own = data_ports_of(of);
-  to.insert(to.end(), own.found.begin(), own.found.end());
-  if (own.why_none.empty()) return;
-  log_unguarded("the ports by which data come to " + to_string(address_) + ", for " + own.why_none);
+  ports_ = std::make_unique<listener_ports>(
+      *worker, address_, std::move(own),
+      listener_ports::listeners{[weak, worker](const guarded_port& port) {
+                                  worker->post_work([weak, port] {
+                                    if (const auto kept = weak.lock()) kept->lose(port);
+                                  });
+                                },
+                                [weak, worker](std::vector<std::uint64_t> numbers) {
+                                  worker->post_work([weak, numbers = std::move(numbers)]() mutable {
+                                    if (const auto kept = weak.lock())
+                                      kept->end_overdue(std::move(numbers));
+                                  });
+                                }});
 }
 
 /// Ends those who have begun a greeting and not completed it. A request that UCX has read reaches
@@ -166,9 +140,10 @@ listener_core::~listener_core() {
 }
 
 void listener_core::stop() noexcept {
-  guard_.reset();
+  ports_.reset();
   const std::lock_guard guard(worker_->lock());
   closed_ = true;
+  listens_at_.file.reset();
   if (handle_ != nullptr && socket_ && owner_ == ::getpid()) await_requests();
   while (!arrived_.empty()) {
     const ucp_conn_request_h request = arrived_.front();
@@ -219,11 +194,12 @@ void listener_core::reject(ucp_conn_request_h request) noexcept {
 }
 
 void listener_core::close() noexcept {
-  std::unique_ptr<port_guard> ended;
+  std::unique_ptr<listener_ports> ended;
   {
     const std::lock_guard guard(worker_->lock());
     closed_ = true;
-    ended = std::move(guard_);
+    listens_at_.file.reset();  // no new client finds what does not answer
+    ended = std::move(ports_);
     while (!waits_.empty()) {
       const std::shared_ptr<accept_wait> wait = std::move(waits_.front());
       waits_.pop_front();
@@ -283,9 +259,11 @@ void listener_core::on_connection(ucp_conn_request_h request, void* self) {
   // Inside UCX's callback: endpoints are made, and handlers run, when it has returned. The worker
   // does not own the listener meanwhile: it might never come to make another round.
   auto& listener = *static_cast<listener_core*>(self);
+  const ucx_callback scope(*listener.worker_);
   if (listener.closed_) return listener.reject(request);
   if (listener.arrived_.size() >= listener.options_.backlog) return listener.reject(request);
-  if (!listener.socket_->add_known(pending_connection::peer_of(listener.worker_->api(), request))) {
+  if (listener.socket_ &&
+      !listener.socket_->add_known(pending_connection::peer_of(listener.worker_->api(), request))) {
     return listener.reject(request);  // UCX would read an address that is not there
   }
   try {
@@ -333,14 +311,7 @@ void listener_core::decide() {
 }
 
 void listener_core::spread_over(std::vector<std::weak_ptr<worker_core>> others) {
-  std::vector<guarded_port> ports;
-  for (const std::weak_ptr<worker_core>& each : others) {
-    if (const auto other = each.lock(); guard_ && other) add_data_ports(*other, ports);
-  }
-  if (guard_ && !guard_->add(ports)) {
-    log_unguarded("the ports by which data come to further workers of " + to_string(address_) +
-                  ", for want of memory");
-  }
+  if (ports_) ports_->add(others);
   const std::lock_guard guard(worker_->lock());
   others_ = std::move(others);
 }

@@ -17,6 +17,8 @@
 #include "base/handle_place.hpp"
 #include "base/result.hpp"
 #include "connection/connection_observer.hpp"
+#include "connection/listener_ports.hpp"
+#include "connection/listening_place.hpp"
 #include "connection/listening_socket.hpp"
 #include "ucp/ucp_api.hpp"
 #include "ucx/listener.hpp"
@@ -38,7 +40,7 @@ struct accept_wait {
   std::coroutine_handle<> coroutine = {};
 };
 
-/// The words of an error text about IPv6, on a context that was not made for it.
+/// Words of error texts about IPv6, on a context that was not made for it.
 inline constexpr const char* no_ipv6 =
     ": IPv6 needs a context whose configuration sets TCP_AF_PRIO to \"inet6\"";
 
@@ -95,8 +97,6 @@ class listener_core final : public connection_observer,
   static void on_connection(ucp_conn_request_h request, void* self);
   void arrived(ucp_conn_request_h request);
   void guard_ports(std::vector<guarded_port> own);
-  void add_data_ports(worker_core& of, std::vector<guarded_port>& to);
-  void log_unguarded(const std::string& which);
   void end_overdue(std::vector<std::uint64_t> overdue);
   void lose(const guarded_port& port);
   void await_requests() noexcept;
@@ -124,7 +124,8 @@ class listener_core final : public connection_observer,
   ucp_listener_h handle_ = nullptr;
   socket_address address_;
   std::optional<listening_socket> socket_;
-  std::unique_ptr<port_guard> guard_;  // where it listens over TCP
+  listening_place listens_at_;
+  std::unique_ptr<listener_ports> ports_;  // where UCX listens
   ::pid_t owner_ = -1;  // the process that listens: a child of fork() has the same socket
 };
 

@@ -53,8 +53,8 @@ void operation_book::fence() {
   if (!std::exchange(rma_since_fence_, false)) return;
   worker_core& worker = connection_.worker();
   worker.api().worker_fence(worker.handle());
-  if (!connection_.speaks() && connection_.detects_failure()) return;  // UCX's fence is all
   if (!connection_.speaks()) {
+    if (connection_.detects_failure()) return;  // UCX's fence is all
     // On one host what is left ends by this process's own doing.
     const clock::time_point until = after(worker.api().now(), worker.options().heartbeat_timeout);
     while (connection_.ucx().transfers() > 0 && worker.api().now() < until) {
@@ -130,7 +130,9 @@ void operation_book::fail(std::error_code why) noexcept {
 }
 
 void operation_book::cancel() noexcept {
-  with_each([](peer_question& op) { op.give_up(errc::canceled); });
+  with_each([](peer_question& op) {
+    if (!op.is_blocking()) op.give_up(errc::canceled);
+  });
 }
 
 void operation_book::cancel_of(const remote_region_core& region) noexcept {

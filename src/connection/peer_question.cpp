@@ -5,6 +5,7 @@
 
 #include "connection/endpoint_core.hpp"
 #include "connection/frame_sender.hpp"
+#include "worker/ucx_callback.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
@@ -25,8 +26,16 @@ void peer_question::enter(endpoint_core& connection, clock::time_point deadline,
 
 void peer_question::leave() noexcept {
   if (!std::exchange(entered_, false)) return;
+  take_back_place();
   worker().sender().questions().remove(id_);
   endpoint()->operations().remove(*this);
+}
+
+std::span<std::byte> peer_question::landing_of(const frame&, std::size_t) noexcept { return {}; }
+
+void peer_question::take_back_place() noexcept {
+  if (arrival == nullptr) return;
+  worker().api().request_cancel(worker().handle(), std::exchange(arrival, nullptr));
 }
 
 void peer_question::blame_peer(const char* what) { endpoint()->blame(errc::protocol_error, what); }
@@ -52,7 +61,7 @@ void peer_question::send_question(const frame& asked, std::span<const std::byte>
 
 void peer_question::on_sent(void* request, ucs_status_t status, void* self) {
   auto& sent = *static_cast<peer_question*>(self);
-  sent.worker().api().request_free(request);
+  const ucx_callback scope(sent.worker(), request);
   sent.endpoint()->transfer_ended();
   if (status != UCS_OK) sent.endpoint()->lost(status);
   sent.release();

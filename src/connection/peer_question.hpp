@@ -29,6 +29,9 @@ class peer_question : public operation, public list_hook<waiting_tag> {
   virtual void ask() = 0;
   /// The peer answered with `answer` and `payload`; a lie about either fails the connection.
   virtual void answered(const frame& answer, std::span<const std::byte> payload) = 0;
+  /// Part of the answer begins to come. Returns where its payload of `size` bytes goes, which has
+  /// `answered` called with that memory; nothing where it goes to memory of the carrier's.
+  virtual std::span<std::byte> landing_of(const frame& answer, std::size_t size) noexcept;
   bool awaits_peer() const noexcept override { return true; }
 
   void connection_failed(std::error_code why) noexcept override { give_up_for(why); }
@@ -38,6 +41,7 @@ class peer_question : public operation, public list_hook<waiting_tag> {
   // Its connection's own marks.
   bool was_asked = false;   ///< Whether it is in the list of those that were sent.
   std::uint64_t fence = 0;  ///< Behind how many fences it was started.
+  void* arrival = nullptr;  ///< By which the carrier knows the place; null: there is none.
 
  protected:
   /// Throws before it is started only. Starts, with so many further references, and puts the
@@ -45,6 +49,8 @@ class peer_question : public operation, public list_hook<waiting_tag> {
   void enter(endpoint_core& connection, clock::time_point deadline, unsigned further_references);
   /// Takes it off; answers that come later are dropped.
   void leave() noexcept;
+  /// The carrier lets go of the memory that `landing_of` named, where it still has it.
+  void take_back_place() noexcept;
   /// Ends the connection: the peer broke the protocol.
   void blame_peer(const char* what);
   /// Sends `asked` in one message. The payload has to stay where it is for as long as the operation

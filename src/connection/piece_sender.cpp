@@ -7,6 +7,7 @@
 #include "connection/frame_sender.hpp"
 #include "connection/piece_shelf.hpp"
 #include "wire/digest.hpp"
+#include "worker/ucx_callback.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
@@ -147,7 +148,7 @@ void piece_sender::ended(sent_piece& sent, ucs_status_t status) {
 void piece_sender::on_sent(void* request, ucs_status_t status, void* argument) {
   sent_piece& sent = *static_cast<sent_piece*>(argument);
   endpoint_core& endpoint = *sent.endpoint;
-  endpoint.worker().api().request_free(request);
+  const ucx_callback scope(endpoint.worker(), request);
   if (piece_sender* const owner = sent.owner) {
     owner->ended(sent, status);
     owner->send_pieces();

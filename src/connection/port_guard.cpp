@@ -72,7 +72,7 @@ void where_it_listens(const guarded_port& port, Take&& take) {
 }
 
 bool is_at(const guarded_port& port, const socket_address& local) noexcept {
-  if (port.address.port() != local.port()) return false;
+  if (port.address.port() != local.port() || port.address.is_v6() != local.is_v6()) return false;
   return port.address.is_wildcard() || port.address == local;
 }
 

@@ -22,7 +22,8 @@ void posted_operations::member_ended(operation& member, std::error_code outcome)
     const auto same = [epoch](const failed_operation& each) { return each.epoch == epoch; };
     if (std::none_of(failures_.begin(), failures_.end(), same)) {
       failures_.push_back(
-          {epoch, {outcome, if_there_is_memory([&] { return member.describe(); })}});
+          {epoch,
+           {outcome, if_there_is_memory([&] { return member.describe(); }), member.ucx_status()}});
     }
   }
   --count_;

@@ -12,6 +12,7 @@
 
 #include "ucp/printed_text.hpp"
 #include "ucp/rdma.hpp"
+#include "worker/ucx_callback.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
@@ -53,24 +54,36 @@ ucs_status_t ucx_endpoint::make(ucp_ep_params_t& params) noexcept {
   return status;
 }
 
-/// UCX flushes an endpoint when its lanes stand.
-void ucx_endpoint::wire_up() noexcept {
+ucs_status_ptr_t ucx_endpoint::start_flush(ucp_send_nbx_callback_t ended) noexcept {
   ucp_request_param_t params = {};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-  params.cb.send = &ucx_endpoint::on_wired_up;
+  params.cb.send = ended;
   params.user_data = this;
   transfer_started();
   const ucs_status_ptr_t started = worker_.api().ep_flush_nbx(handle_, &params);
-  if (UCS_PTR_IS_PTR(started)) return;
-  transfer_ended();
-  tell_of_wire(UCS_PTR_RAW_STATUS(started));
+  if (!UCS_PTR_IS_PTR(started)) transfer_ended();
+  return started;
+}
+
+/// UCX flushes an endpoint when its lanes stand.
+void ucx_endpoint::wire_up() noexcept {
+  const ucs_status_ptr_t started = start_flush(&ucx_endpoint::on_wired_up);
+  if (!UCS_PTR_IS_PTR(started)) tell_of_wire(UCS_PTR_RAW_STATUS(started));
 }
 
 void ucx_endpoint::on_wired_up(void* request, ucs_status_t status, void* self) {
   auto& endpoint = *static_cast<ucx_endpoint*>(self);
-  endpoint.worker_.api().request_free(request);
+  const ucx_callback scope(endpoint.worker_, request);
   if (endpoint.transfer_ended()) endpoint.owner_.let_go();
   endpoint.tell_of_wire(status);
+}
+
+void ucx_endpoint::await_answers() noexcept { start_flush(&ucx_endpoint::on_answered); }
+
+void ucx_endpoint::on_answered(void* request, ucs_status_t, void* self) {
+  auto& endpoint = *static_cast<ucx_endpoint*>(self);
+  const ucx_callback scope(endpoint.worker_, request);
+  if (endpoint.transfer_ended()) endpoint.owner_.let_go();
 }
 
 void ucx_endpoint::tell_of_wire(ucs_status_t status) noexcept {
@@ -78,13 +91,19 @@ void ucx_endpoint::tell_of_wire(ucs_status_t status) noexcept {
 }
 
 void ucx_endpoint::on_error(void* self, ucp_ep_h, ucs_status_t status) {
-  static_cast<ucx_endpoint*>(self)->owner_.lost(status);
+  const ucx_endpoint& endpoint = *static_cast<ucx_endpoint*>(self);
+  const ucx_callback scope(endpoint.worker_);
+  endpoint.owner_.lost(status);
 }
 
 std::vector<std::string> ucx_endpoint::transports() const {
   if (handle_ == nullptr) return {};
   return parse_transports(
       printed_text([this](std::FILE* to) { worker_.api().ep_print_info(handle_, to); }));
+}
+
+std::shared_ptr<const peer_identity> ucx_endpoint::identity() const noexcept {
+  return handle_ == nullptr ? nullptr : worker_.api().identity_of(handle_);
 }
 
 bool ucx_endpoint::shares_memory() const noexcept {
@@ -148,7 +167,7 @@ void ucx_endpoint::start_drop() noexcept {
 
 void ucx_endpoint::on_closed(void* request, ucs_status_t, void* self) {
   auto& endpoint = *static_cast<ucx_endpoint*>(self);
-  endpoint.worker_.api().request_free(request);
+  const ucx_callback scope(endpoint.worker_, request);
   endpoint.reach(stage::gone);
   endpoint.owner_.let_go();
 }

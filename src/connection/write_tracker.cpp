@@ -41,6 +41,7 @@ void write_tracker::confirm(std::uint64_t number, std::uint64_t bytes) {
   unconfirmed_bytes_ -= counted;
   if (confirmed.confirmed < confirmed.length) return;
   confirmed.state = fate::confirmed;
+  if (observer_ != nullptr) observer_->confirmed(number, confirmed.offset, confirmed.length);
   pop_confirmed();
   settle_one();
 }
@@ -52,6 +53,8 @@ void write_tracker::fail(std::uint64_t number, std::error_code why, std::string 
   failed.state = fate::failed;
   failed.failure = why;
   failed.what = std::move(what);
+  if (observer_ != nullptr)
+    observer_->failed(number, failed.offset, failed.length, why, failed.what);
   settle_one();
 }
 
@@ -97,6 +100,8 @@ void write_tracker::flushed(std::uint64_t mark, std::error_code outcome) {
   // Writes that began after the flush stay unconfirmed, and with them the place where the first of
   // all began: too early rather than too late.
   if (mark != unconfirmable_writes_) return;
+  // One that failed is told of first, with the place where it began.
+  if (flush_failure_) return;
   unconfirmed_bytes_ -= std::exchange(unconfirmable_bytes_, 0);
   unconfirmable_begin_.reset();
 }

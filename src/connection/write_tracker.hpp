@@ -16,6 +16,20 @@ namespace ucx::detail {
 class flush_operation;
 struct flush_tag {};
 
+/// Is told what has become of writes that their owner confirms. Under the worker's lock.
+class write_observer {
+ public:
+  /// Writes are told by their numbers.
+  virtual void confirmed(std::uint64_t number, std::uint64_t offset,
+                         std::uint64_t length) noexcept = 0;
+  /// `what` says which write it was, as far as there is memory for that.
+  virtual void failed(std::uint64_t number, std::uint64_t offset, std::uint64_t length,
+                      std::error_code why, const std::string& what) noexcept = 0;
+
+ protected:
+  ~write_observer() = default;
+};
+
 /// Writes are numbered in the order of their start; everything happens under the worker's lock.
 class write_tracker {
  public:
@@ -60,6 +74,13 @@ class write_tracker {
   std::optional<std::uint64_t> first_unconfirmed() const noexcept;
   std::uint64_t unconfirmed() const noexcept { return unconfirmed_bytes_; }
 
+  /// Null removes it.
+  void set_observer(write_observer* told) noexcept { observer_ = told; }
+  // A call that blocks waits for the writes: canceling all operations leaves them alone.
+  void begin_wait() noexcept { ++waits_; }
+  void end_wait() noexcept { --waits_; }
+  bool is_waited_for() const noexcept { return waits_ > 0; }
+
   /// Flushes that wait for writes to settle.
   void add(flush_operation& waiting) noexcept;
   void remove(flush_operation& waiting) noexcept;
@@ -96,6 +117,8 @@ class write_tracker {
   std::uint64_t unconfirmable_writes_ = 0;
   std::uint64_t unconfirmable_bytes_ = 0;
   bool in_place_ = false;
+  std::size_t waits_ = 0;
+  write_observer* observer_ = nullptr;
   intrusive_list<flush_operation, flush_tag> waiting_;
 };
 

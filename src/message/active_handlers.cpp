@@ -8,11 +8,17 @@
 #include "message/message_exchange.hpp"
 #include "message/message_link.hpp"
 #include "ucx/error.hpp"
+#include "wire/message_number.hpp"
 #include "worker/core_access.hpp"
 #include "worker/handler_queue.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
+
+bool active_handlers::claim(std::uint64_t id, std::string_view owner) {
+  const std::uint32_t half = owner_of(id);
+  return half == 0 || owners_.try_emplace(half, owner).first->second == owner;
+}
 
 void active_handlers::exchange(std::uint64_t id, std::shared_ptr<handler>& function) {
   if (function) {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "ucx/completion_handler.hpp"
@@ -29,6 +31,9 @@ class active_handlers {
   active_handlers(const active_handlers&) = delete;
   active_handlers& operator=(const active_handlers&) = delete;
 
+  /// Returns whether `id` is of `owner`, which is empty for plain numbers. The first to ask for a
+  /// number has its upper half from then on.
+  bool claim(std::uint64_t id, std::string_view owner);
   /// Sets `function`, or none, and gives back the handler that it had, which is not called again,
   /// but may be running. Changes nothing if it throws.
   void exchange(std::uint64_t id, std::shared_ptr<handler>& function);
@@ -50,6 +55,7 @@ class active_handlers {
 
   worker_core& worker_;
   std::unordered_map<std::uint64_t, std::shared_ptr<handler>> all_;
+  std::unordered_map<std::uint32_t, std::string> owners_;  // by the upper halves of their numbers
   std::uint64_t last_id_ = 0;      // of the handler that was asked for last,
   handler* last_found_ = nullptr;  // as long as it is in the table
   const handler* running_ = nullptr;

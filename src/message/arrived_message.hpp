@@ -16,6 +16,7 @@ class receive_operation;
 
 struct arrival_order_tag {};
 struct arrival_tag {};
+struct equal_tags_tag {};
 
 /// Plain data, which the worker's `message_exchange` interprets. How the owner changes:
 ///
@@ -28,7 +29,9 @@ struct arrival_tag {};
 ///     taken   |         | that is here may have been received before
 ///     left    | matched | there is a buffer, and that receive takes it
 ///     any     | kept    | it was discarded: the object is another message's
-struct arrived_message : list_hook<arrival_order_tag>, list_hook<arrival_tag> {
+struct arrived_message : list_hook<arrival_order_tag>,
+                         list_hook<arrival_tag>,
+                         list_hook<equal_tags_tag> {
   /// Null once the connection is gone for good.
   endpoint_core* from = nullptr;
   parcel said;

@@ -1,10 +1,12 @@
 #include "message/arrived_messages.hpp"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
 #include "connection/endpoint_core.hpp"
 #include "message/matches.hpp"
+#include "message/message_exchange.hpp"
 #include "message/message_link.hpp"
 #include "worker/worker_core.hpp"
 
@@ -74,9 +76,16 @@ arrived_message* arrived_messages::keep(endpoint_core& from, const read_parcel& 
 
 arrived_message* arrived_messages::find(const endpoint_core* from,
                                         const tag_match& wanted) const noexcept {
-  for (arrived_message* each = waiting_.front(); each != nullptr; each = waiting_.next(*each)) {
-    if (from != nullptr && each->from != from) continue;
-    if (matches(wanted, each->said.tag)) return each;
+  if (from != nullptr) return find_of(*from, wanted);
+  return waiting_.find(wanted);
+}
+
+/// Looks at the messages of that peer alone: others may have left very many.
+arrived_message* arrived_messages::find_of(const endpoint_core& from,
+                                           const tag_match& wanted) const noexcept {
+  const auto& all = from.messages().incoming().all();
+  for (arrived_message* each = all.front(); each != nullptr; each = all.next(*each)) {
+    if (waiting_.has(*each) && matches(wanted, each->said.tag)) return each;
   }
   return nullptr;
 }
@@ -100,6 +109,7 @@ void arrived_messages::discard(arrived_message& gone, errc why) noexcept {
     link.consumed(gone.units);
   } else {
     orphaned_units_ -= gone.units;
+    worker_.messages().budget().release(gone.units);
   }
   free(gone);
 }
@@ -123,7 +133,10 @@ void arrived_messages::free(arrived_message& gone) noexcept {
 bool arrived_messages::orphan(arrived_message& left, bool room) noexcept {
   left.from = nullptr;
   orphaned_units_ += left.units;
-  const std::size_t most = most_orphaned_windows * (worker_.options().message_window / window_unit);
+  worker_.messages().budget().keep(left.units);
+  const worker_options& options = worker_.options();
+  const std::size_t windows = most_orphaned_windows * (options.message_window / window_unit);
+  const std::size_t most = std::min(windows, options.untaken_messages / window_unit);
   if (left.owner != arrived_message::whose::kept || (room && orphaned_units_ <= most)) return true;
   waiting_.remove(left);
   discard(left, errc::connection_reset);

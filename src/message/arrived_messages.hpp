@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "base/intrusive_list.hpp"
 #include "message/arrived_message.hpp"
+#include "message/waiting_messages.hpp"
 #include "ucx/error.hpp"
 #include "ucx/receive_target.hpp"
 #include "wire/parcel.hpp"
@@ -33,7 +33,11 @@ class arrived_messages {
   arrived_message* keep(endpoint_core& from, const read_parcel& read,
                         std::span<const std::byte> payload, void* lasting, std::size_t units);
   /// Adds a message that no receive waits for.
-  void add(arrived_message& waiting) noexcept { waiting_.push_back(waiting); }
+  void add(arrived_message& waiting) noexcept { waiting_.add(waiting); }
+  /// Returns whether the message waits here.
+  static bool waits(const arrived_message& message) noexcept {
+    return waiting_messages::has(message);
+  }
   /// Returns the first message that waits, of `from` or of anybody; or nothing.
   arrived_message* find(const endpoint_core* from, const tag_match& wanted) const noexcept;
   /// Takes one that waits out of the list; it gets no new owner.
@@ -50,11 +54,12 @@ class arrived_messages {
   bool orphan(arrived_message& left, bool room) noexcept;
 
  private:
+  arrived_message* find_of(const endpoint_core& from, const tag_match& wanted) const noexcept;
   arrived_message* take_idle();
   void free(arrived_message& gone) noexcept;
 
   worker_core& worker_;
-  intrusive_list<arrived_message, arrival_order_tag> waiting_;
+  waiting_messages waiting_;
   std::vector<std::unique_ptr<arrived_message>> all_;
   std::vector<arrived_message*> idle_;
   std::size_t orphaned_units_ = 0;

@@ -34,11 +34,15 @@ class assembled_parts final : public worker_parts {
     if (auto received = receiver_.open(); !received) return received;
     return sender_.open();
   }
-  void close() noexcept override { connections_.served().close(); }
+  void close() noexcept override {
+    connections_.served().close();
+    connections_.deferred().drop_all_left();
+  }
   void stop() noexcept override {
     service_.stop();
     messages_.close();
   }
+  void leave() noexcept override { receiver_.close(); }
   void destroy_all_deferred() noexcept override { connections_.deferred().destroy_all_deferred(); }
 
   void copy() override { messages_.loans().read(); }
@@ -46,6 +50,7 @@ class assembled_parts final : public worker_parts {
   void reap() override { connections_.served().reap(); }
   bool pay_owed() noexcept override { return connections_.deferred().pay_owed(); }
   void destroy_deferred() noexcept override { connections_.deferred().destroy_deferred(); }
+  bool has_deferred() noexcept override { return connections_.deferred().has_any(); }
   clock::time_point tick(clock::time_point now) override { return connections_.tick(now); }
   void run_handler(arrived_message& active, handler_queue& queue,
                    std::unique_lock<worker_lock>& guard,

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "connection/endpoint_core.hpp"
 #include "message/message_exchange.hpp"
 #include "message/message_link.hpp"
@@ -13,8 +14,6 @@
 namespace ucx::detail {
 namespace {
 
-/// A window below this could not take a longest header.
-constexpr std::size_t least_window = 16 << 10;
 /// No peer needs to leave more here: four gibibytes.
 constexpr std::size_t most_granted = std::size_t{1} << 24U;
 
@@ -24,13 +23,24 @@ incoming_messages::incoming_messages(endpoint_core& endpoint, message_link& link
                                      std::size_t window) noexcept
     : endpoint_(endpoint),
       link_(link),
-      granted_(std::clamp(window / window_unit, least_window / window_unit, most_granted)) {}
+      most_(std::clamp(window / window_unit, untaken_budget::stiff_floor, most_granted)) {}
 
 message_exchange& incoming_messages::exchange() const noexcept {
   return endpoint_.worker().messages();
 }
 
+untaken_budget& incoming_messages::budget() const noexcept { return exchange().budget(); }
+
+std::uint64_t incoming_messages::first_loan(bool borrows) noexcept {
+  if (!is_open()) {
+    budget().open(*this, borrows, most_);
+    note_loan();
+  }
+  return lent();
+}
+
 void incoming_messages::open(bool same_host) noexcept {
+  if (link_.is_flexible()) budget().loosen(*this);
   const bool readable = same_host && endpoint_.worker().context().reads_processes();
   if (readable) loans_ = loans::untried;
   consumed(0);  // what was taken before the welcome
@@ -50,6 +60,9 @@ void incoming_messages::connection_failed() noexcept {
     each = next;
   }
   exchange().leave_lines();
+  gone_ = true;
+  note_loan();
+  settle();
 }
 
 void incoming_messages::end() noexcept {
@@ -65,6 +78,7 @@ void incoming_messages::end() noexcept {
     if (!exchange().arrived().orphan(*each, dropped == 0)) ++dropped;
     each = next;
   }
+  budget().close(*this);
   exchange().leave_lines();
   if (dropped > 0) log_dropped(dropped);
 }
@@ -72,9 +86,10 @@ void incoming_messages::end() noexcept {
 void incoming_messages::log_dropped(std::size_t count) const noexcept {
   try {
     endpoint_.worker().context().log().write(
-        log_level::warning, endpoint_.peer_name() + ": its last " + std::to_string(count) +
-                                " messages go untaken: what connections that are gone have left "
-                                "is more than 16 times the message_window");
+        log_level::warning,
+        endpoint_.peer_name() + ": its last " + std::to_string(count) +
+            " messages go untaken: what connections that are gone have left "
+            "is more than 16 times the message_window, or than untaken_messages");
   } catch (const std::bad_alloc&) {  // no memory to report it
   }
 }
@@ -90,13 +105,21 @@ bool incoming_messages::arrived(const read_brief_parcel& read, std::span<const s
   return arrived(same, payload, lasting);
 }
 
+/// The peer may not have heard that others have its room.
+void incoming_messages::blame_for_room() noexcept {
+  if (used_ - lent() > written_off()) {
+    return link_.blame("the peer sends more than there is room for");
+  }
+  link_.blame_memory("the peer gave back no room in time, and others use it");
+}
+
 bool incoming_messages::arrived(const read_parcel& read, std::span<const std::byte> payload,
                                 void* lasting) {
   const parcel& said = read.said;
   const std::size_t units = units_of(read.header.size() + payload.size());
   used_ += units;
-  if (used_ > granted_) {
-    link_.blame("the peer sends more than there is room for");
+  if (used_ > lent() && !budget().regain(*this, used_ - lent())) {
+    blame_for_room();
     return false;
   }
   if (said.kind == message_kind::stream && (said.code != parcel_code::message || payload.empty())) {
@@ -110,7 +133,7 @@ bool incoming_messages::arrived(const read_parcel& read, std::span<const std::by
     return kept;
   }
   // Every message takes a unit, so that none can be further ahead than there are.
-  if (said.number < expected_ || said.number - expected_ > granted_ ||
+  if (said.number < expected_ || said.number - expected_ > lent() + written_off() ||
       held_back_.contains(said.number)) {
     link_.blame("the peer sends messages in no order");
     return false;
@@ -129,7 +152,7 @@ bool incoming_messages::deliver_at_once(const read_brief_parcel& heard,
                                         std::span<const std::byte> payload) {
   const brief_parcel& said = heard.said;
   const std::size_t units = units_of(heard.header.size() + payload.size());
-  if (units > granted_ - used_) return false;
+  if (units > lent() - used_) return false;
   if (said.kind == message_kind::active) {
     if (!exchange().handlers().has(said.tag)) return false;
     read_parcel same;
@@ -306,9 +329,64 @@ void incoming_messages::refuse(const parcel& announced, std::error_code why) noe
   link_.send(said);
 }
 
-void incoming_messages::consumed(std::size_t units) noexcept {
-  to_give_back_ += units;
-  while (to_give_back_ >= granted_ / 4 && endpoint_.state() == endpoint_state::ready) {
+void incoming_messages::wanted() noexcept {
+  wants_ = true;  // if this has overtaken the welcome, it is looked at then
+  endpoint_.state() == endpoint_state::ready ? ask(false) : note_loan();
+}
+
+void incoming_messages::ask(bool taken) noexcept {
+  budget().ask(*this, taken);
+  wants_ = wants_ && may_grow();
+  note_loan();
+}
+
+void incoming_messages::given_back(std::uint64_t units) noexcept {
+  if (!is_flexible()) return;
+  if (units > unused() + written_off()) {
+    return link_.blame("the peer gives back more room than it was lent");
+  }
+  if (!untaken_budget::may_give_back(*this, units)) {
+    return link_.blame("the peer keeps room that it was to give back");
+  }
+  budget().given_back(*this, static_cast<std::size_t>(units));
+  note_loan();
+  settle();
+}
+
+void incoming_messages::more_lent(std::size_t units) noexcept {
+  wants_ = false;
+  note_loan();
+  link_.say(loan_change::more, units);
+}
+
+void incoming_messages::recalled(std::size_t loan) noexcept {
+  const worker_core& worker = endpoint_.worker();
+  answers_until_ = after(worker.api().now(), worker.options().heartbeat_timeout);
+  link_.say(loan_change::recall, loan);
+}
+
+bool incoming_messages::is_overdue() const noexcept {
+  return endpoint_.worker().api().now() >= answers_until_;
+}
+
+/// Room came back: it is the peer's again, or that of others.
+void incoming_messages::settle() noexcept {
+  if (gone_) {
+    used_ -= std::exchange(to_give_back_, 0);
+    if (is_open()) budget().shrink(*this, used_);
+    return;
+  }
+  if (!is_open() || endpoint_.state() != endpoint_state::ready) return;  // a plain peer has no loan
+  if (wants_) ask(true);
+  if (budget().is_short()) {
+    const std::size_t kept = budget().withhold(*this, to_give_back_);
+    to_give_back_ -= kept;
+    used_ -= kept;
+    note_loan();
+    if (kept > 0) link_.say(loan_change::less, kept);
+    budget().serve();
+  }
+  while (to_give_back_ >= lent() / 4 && endpoint_.state() == endpoint_state::ready) {
     parcel said;
     said.code = parcel_code::credit;
     link_.send(said);

@@ -72,6 +72,7 @@ class landing_place final : private buffer_waiter {
   }
 
   bool on_device() const noexcept { return into_.on_device(); }
+  memory_kind kind() const noexcept { return into_.kind(); }
   const byte_runs<std::byte>& bytes() const noexcept { return into_; }
 
  private:

@@ -3,11 +3,14 @@
 #include <utility>
 
 #include "ucp/registration_cache.hpp"
+#include "ucp/resource_error.hpp"
 #include "worker/context_core.hpp"
 
 namespace ucx::detail {
 
 bool lent_memory::begin(context_core& context, std::span<const std::byte> bytes) noexcept {
+  // Connections that are made meanwhile lock memory, too, and hang where they may not.
+  if (!context.api().may_lock(bytes.size() + memory_locked_by_worker)) return false;
   ucp_mem_map_params_t params = {};
   params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
                       UCP_MEM_MAP_PARAM_FIELD_PROT;

@@ -19,7 +19,8 @@ class lent_memory {
   lent_memory& operator=(const lent_memory&) = delete;
   ~lent_memory() { end(); }
 
-  /// Registers `bytes`, which are the host's. Returns false where UCX can not, or has no key.
+  /// Registers `bytes`, which are the host's. Returns false where the process may not lock them and
+  /// the buffers of a worker, and where UCX can not, or has no key.
   /// REQUIRES: nothing is lent; the context lives until `end()`.
   bool begin(context_core& context, std::span<const std::byte> bytes) noexcept;
   bool lends() const noexcept { return memory_ != nullptr; }

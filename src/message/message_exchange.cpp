@@ -9,6 +9,13 @@
 
 namespace ucx::detail {
 
+message_exchange::message_exchange(worker_core& worker) noexcept
+    : worker_(worker),
+      loans_(worker),
+      handlers_(worker),
+      arrived_(worker),
+      budget_(worker.options().untaken_messages / window_unit) {}
+
 message_exchange::~message_exchange() {
   while (send_operation* forgotten = lent_.front()) {
     lent_.remove(*forgotten);
@@ -136,7 +143,7 @@ void message_exchange::withdrawn(arrived_message& announced, std::error_code why
   announced.failure = why;
   if (receive_operation* const told = announced.receive) return told->withdrawn(why);
   // Its holder is told when it wants the payload; one that is held back goes when it is its turn.
-  if (!static_cast<list_hook<arrival_order_tag>&>(announced).linked()) return;
+  if (!arrived_messages::waits(announced)) return;
   arrived_.remove(announced);
   leave_lines();
   arrived_.discard(announced, errc::message_refused);

@@ -11,6 +11,7 @@
 #include "message/message_loans.hpp"
 #include "message/receive_operation.hpp"
 #include "message/send_operation.hpp"
+#include "message/untaken_budget.hpp"
 #include "ucx/receive_target.hpp"
 #include "wire/parcel.hpp"
 
@@ -22,8 +23,7 @@ class worker_core;
 /// Everything happens under the worker's lock.
 class message_exchange {
  public:
-  explicit message_exchange(worker_core& worker) noexcept
-      : worker_(worker), loans_(worker), handlers_(worker), arrived_(worker) {}
+  explicit message_exchange(worker_core& worker) noexcept;
   /// Frees what UCX never gave back. REQUIRES: UCX's worker is gone.
   ~message_exchange();
   message_exchange(const message_exchange&) = delete;
@@ -68,6 +68,8 @@ class message_exchange {
   /// Those that are read where they lie.
   message_loans& loans() noexcept { return loans_; }
   active_handlers& handlers() noexcept { return handlers_; }
+  /// The room for messages that are not taken.
+  untaken_budget& budget() noexcept { return budget_; }
   /// Queues a call of the handler that its number has then.
   void call_handler(arrived_message& active);
 
@@ -86,6 +88,7 @@ class message_exchange {
   message_loans loans_;
   active_handlers handlers_;
   arrived_messages arrived_;
+  untaken_budget budget_;
   intrusive_list<send_operation, lent_tag> lent_;
 };
 

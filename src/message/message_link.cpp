@@ -27,7 +27,7 @@ bool message_link::received(const read_parcel& read, std::span<const std::byte> 
                             void* lasting) {
   const parcel& said = read.said;
   if (given_up_) return false;
-  if (said.credit > 0) outgoing_.add_room(said.credit);
+  if (said.credit > 0 && !outgoing_.add_room(said.credit)) return false;
   switch (said.code) {
     case parcel_code::message:
     case parcel_code::announce:
@@ -44,6 +44,9 @@ bool message_link::received(const read_parcel& read, std::span<const std::byte> 
       break;
     case parcel_code::credit:
       break;
+    case parcel_code::loan:
+      told_of_loan(said);
+      break;
   }
   return false;
 }
@@ -51,9 +54,35 @@ bool message_link::received(const read_parcel& read, std::span<const std::byte> 
 bool message_link::received(const read_brief_parcel& read, std::span<const std::byte> payload,
                             void* lasting) {
   if (given_up_) return false;
-  if (read.said.credit > 0) outgoing_.add_room(read.said.credit);
+  if (read.said.credit > 0 && !outgoing_.add_room(read.said.credit)) return false;
   return incoming_.arrived(read, payload, lasting);
 }
+
+void message_link::told_of_loan(const parcel& said) {
+  const std::uint64_t units = said.length;
+  switch (static_cast<loan_change>(said.tag)) {
+    case loan_change::more:
+      return outgoing_.lent_more(units);
+    case loan_change::less:
+      return outgoing_.lent_less(units);
+    case loan_change::recall:
+      return outgoing_.recalled(units);
+    case loan_change::back:
+      return incoming_.given_back(units);
+    case loan_change::want:
+      return incoming_.wanted();
+  }
+}
+
+void message_link::say(loan_change what, std::size_t units) noexcept {
+  parcel said;
+  said.code = parcel_code::loan;
+  said.tag = static_cast<std::uint64_t>(what);
+  said.length = units;
+  send(said);
+}
+
+bool message_link::is_flexible() const noexcept { return endpoint_.session().theirs().lends; }
 
 void message_link::send(parcel& said) noexcept {
   // Also while connecting: a peer's message may overtake its welcome.
@@ -73,9 +102,9 @@ void message_link::blame(const char* words) noexcept {
   endpoint_.blame(errc::protocol_error, words);
 }
 
-void message_link::blame_memory() noexcept {
+void message_link::blame_memory(const char* words) noexcept {
   given_up_ = true;
-  endpoint_.blame(errc::no_memory, "no memory for a message");
+  endpoint_.blame(errc::no_memory, words);
 }
 
 /// UCX changes its lanes while it connects. Where it does not watch the connection, a read could

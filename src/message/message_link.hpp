@@ -40,10 +40,14 @@ class message_link final : public connection_messages {
   /// The peer is to blame: the connection ends.
   void blame(const char* words) noexcept;
   /// Something of the peer's, or for it, got lost for want of memory: likewise.
-  void blame_memory() noexcept;
+  void blame_memory(const char* words = "no memory for a message") noexcept;
   /// Returns whether what comes now is behind something that got lost.
   bool has_given_up() const noexcept { return given_up_; }
 
+  /// Returns whether the two sides tell each other of changes of the room that they lend.
+  bool is_flexible() const noexcept;
+  /// Tells the peer of one.
+  void say(loan_change what, std::size_t units) noexcept;
   /// Returns whether the peer may read messages where they lie.
   bool lends() const noexcept;
   /// Returns whether hardware of this connection reads messages where they lie, between hosts.
@@ -58,7 +62,7 @@ class message_link final : public connection_messages {
 
   // For the connection.
   message_link& link() noexcept override { return *this; }
-  std::uint64_t granted() const noexcept override { return incoming_.granted(); }
+  std::uint64_t granted(bool borrows) noexcept override { return incoming_.first_loan(borrows); }
   void open(std::uint64_t room, bool same_host) noexcept override;
   void connection_failed() noexcept override { incoming_.connection_failed(); }
   void end() noexcept override { incoming_.end(); }
@@ -76,6 +80,8 @@ class message_link final : public connection_messages {
   }
 
  private:
+  void told_of_loan(const parcel& said);
+
   endpoint_core& endpoint_;
   outgoing_messages outgoing_;
   incoming_messages incoming_;

@@ -146,8 +146,18 @@ bool outgoing_messages::retell_room() noexcept {
   return room_news_ != news::untold;
 }
 
-bool outgoing_messages::has_room(std::size_t units) const noexcept {
-  return endpoint_.state() == endpoint_state::ready && units <= room_;
+bool outgoing_messages::has_room(std::size_t units) noexcept {
+  if (endpoint_.state() != endpoint_state::ready) return false;
+  if (units <= room_) return true;
+  want_more();
+  return false;
+}
+
+/// Once for each loan: a peer that has nothing to lend remembers it.
+void outgoing_messages::want_more() noexcept {
+  if (wants_more_ || !link_.is_flexible()) return;
+  wants_more_ = true;
+  link_.say(loan_change::want, 0);
 }
 
 bool outgoing_messages::take_room(std::size_t units) noexcept {
@@ -169,13 +179,48 @@ bool outgoing_messages::is_full(std::size_t header, std::size_t payload) noexcep
   // A connection that is lost has a better answer.
   if (has_room || endpoint_.status()) return false;
   room_news_ = news::wanted;
+  want_more();
   return true;
 }
 
-void outgoing_messages::add_room(std::size_t units) {
+bool outgoing_messages::add_room(std::size_t units) {
   room_ += units;
-  if (room_ > room_granted_) return link_.blame("the peer gives back more room than it was left");
+  if (room_ > room_granted_) {
+    room_ = room_granted_;
+    link_.blame("the peer gives back more room than it was left");
+    return false;
+  }
   if (!queued_.empty() || room_news_ != news::nothing) send_queued();
+  return true;
+}
+
+void outgoing_messages::lent_more(std::uint64_t units) {
+  if (units > most_room - std::min(room_granted_, most_room)) {
+    return link_.blame("the peer lends more room than there can be");
+  }
+  room_ += static_cast<std::size_t>(units);
+  room_granted_ += static_cast<std::size_t>(units);
+  wants_more_ = false;
+  send_queued();
+}
+
+void outgoing_messages::lent_less(std::uint64_t units) {
+  if (units > room_granted_ - room_) {
+    return link_.blame("the peer keeps more room than was used");
+  }
+  room_granted_ -= static_cast<std::size_t>(units);
+  wants_more_ = false;
+  send_queued();  // what was to go whole may be announced now
+}
+
+void outgoing_messages::recalled(std::uint64_t loan) {
+  const std::size_t kept = static_cast<std::size_t>(std::min<std::uint64_t>(loan, room_granted_));
+  const std::size_t given = std::min(room_, room_granted_ - kept);
+  room_ -= given;
+  room_granted_ -= given;
+  wants_more_ = false;
+  link_.say(loan_change::back, given);
+  send_queued();
 }
 
 void outgoing_messages::withdraw(const send_operation& send, std::error_code why) noexcept {

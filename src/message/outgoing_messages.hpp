@@ -81,7 +81,11 @@ class outgoing_messages {
   }
   /// Takes so many units of the peer's room; returns whether there were as many.
   bool take_room(std::size_t units) noexcept;
-  bool has_room(std::size_t units) const noexcept;
+  bool has_room(std::size_t units) noexcept;
+  /// A message of so many bytes is announced, because the peer's room is small.
+  void announced(std::size_t size) noexcept {
+    if (size <= always_whole && units_of(size) > room_granted_ / 2) want_more();
+  }
   /// Returns whether a message of so many bytes, header and all, goes whole: else it is announced.
   bool goes_whole(std::size_t size) const noexcept;
   /// Returns whether a message of this size would have to wait; who asks wants to hear of room.
@@ -99,7 +103,11 @@ class outgoing_messages {
   void withdraw(const send_operation& send, std::error_code why) noexcept;
 
   // Answers of the peer.
-  void add_room(std::size_t units);
+  /// Returns whether it may be; if not, the peer is blamed.
+  bool add_room(std::size_t units);
+  void lent_more(std::uint64_t units);
+  void lent_less(std::uint64_t units);
+  void recalled(std::uint64_t loan);
   void answered(const parcel& said);
 
   /// The connection failed before a post with this key had ended.
@@ -115,6 +123,7 @@ class outgoing_messages {
   enum class news { nothing, wanted, untold };
   /// As `send.go()`; where memory is short the connection fails, and the send with it.
   bool go(send_operation& send) noexcept;
+  void want_more() noexcept;
   send_operation* find_unanswered(std::uint64_t number) const noexcept;
   void tell_unknown(const parcel& said);
 
@@ -123,10 +132,11 @@ class outgoing_messages {
   const std::size_t short_below_;  // bytes of what may go without an operation
   std::uint64_t next_number_ = 1;
   std::size_t room_ = 0;          // of the peer's, in units
-  std::size_t room_granted_ = 0;  // at the beginning
+  std::size_t room_granted_ = 0;  // what it lends, of which so much may be used
   intrusive_list<send_operation, send_tag> queued_;
   intrusive_list<send_operation, send_tag> unanswered_;
   bool sending_queued_ = false;
+  bool wants_more_ = false;  // and the peer was told
   news room_news_ = news::nothing;
   log_first_n unknown_;                // numbers that the peer has no handler for, and were logged
   std::vector<std::uint64_t> unsent_;  // keys of posts that the connection's failure ended

@@ -110,6 +110,10 @@ class receive_operation final : public operation,
   bool awaits_peer() const noexcept override { return true; }
   message_info received() const noexcept override { return message_.info(); }
   std::string describe() const override;
+  request_attributes attributes() const override {
+    return {
+        .kind = operation_kind::receive, .size = message_.info().length, .memory = place_.kind()};
+  }
 
  protected:
   void recycle() noexcept override;

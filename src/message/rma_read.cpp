@@ -1,24 +1,24 @@
 #include "message/rma_read.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "connection/endpoint_core.hpp"
 #include "ucp/packed_key.hpp"
+#include "ucp/registration_cache.hpp"
+#include "ucp/status.hpp"
+#include "worker/ucx_callback.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
 
 bool rma_read::begin(endpoint_core& from, user& told, const rma_offer& offer,
                      std::span<std::byte> into) {
-  if (offer.key.size() > rma_offer::most_key || !is_packed_key(offer.key)) return false;
-  std::array<std::byte, rma_offer::most_key + key_padding> padded;
-  padded.fill(key_end);
-  std::copy(offer.key.begin(), offer.key.end(), padded.begin());
+  if (!is_key_of_domains(offer.key)) return false;
+  const padded_key packed(offer.key);
   from.add(*this);  // first: it may throw
   ucp_rkey_h key = nullptr;
-  if (from.worker().api().ep_rkey_unpack(from.handle(), padded.data(), &key) != UCS_OK) {
+  if (from.worker().api().ep_rkey_unpack(from.handle(), packed.data(), &key) != UCS_OK) {
     from.remove(*this);
     return false;
   }
@@ -69,9 +69,9 @@ void rma_read::on_ended(void* request, ucs_status_t status, void* argument) {
   part& done = *static_cast<part*>(argument);
   rma_read& read = *done.owner;
   endpoint_core& from = *read.from_;
-  from.worker().api().request_free(request);
-  // A read that the hardware could not do leaves nothing of the connection.
-  if (status != UCS_OK) from.lost(status);
+  const ucx_callback scope(from.worker(), request);
+  // In unclear cases pieces are asked for, which the connection's loss ends.
+  if (status != UCS_OK && fate_of(status) == transfer_fate::lost) from.lost(status);
   read.ended(done, status);
   read.user_->part_ended();
 }
@@ -83,6 +83,8 @@ void rma_read::drop_key() noexcept {
 void rma_read::end() noexcept {
   drop_key();
   from_->remove(*this);
+  const worker_core& worker = from_->worker();
+  end_registration(worker.api(), worker.context().handle(), into_.first(posted_));
 }
 
 }  // namespace ucx::detail

@@ -39,7 +39,7 @@ class rma_read final : private remote_key_owner {
   void stop() noexcept { stopped_ = true; }
   bool in_flight() const noexcept { return in_flight_ > 0; }
   bool is_whole() const noexcept { return fetched_ == into_.size(); }
-  /// Gives the key back. REQUIRES: nothing is in flight.
+  /// Gives the key back, and ends UCX's registration of the memory. REQUIRES: nothing is in flight.
   void end() noexcept;
 
  private:

@@ -16,6 +16,7 @@
 #include "wire/brief_parcel.hpp"
 #include "wire/parts_table.hpp"
 #include "wire/rma_offer.hpp"
+#include "worker/ucx_callback.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
@@ -48,6 +49,7 @@ void send_operation::begin(std::shared_ptr<endpoint_core> over, const send_sourc
   lent_ = lent::nothing;
   lasting_ = source.owned() != nullptr;
   watched_ = false;
+  owes_withdrawal_ = false;
   failure_.clear();
   key_.reset();
   if (source.as_parts()) {
@@ -154,6 +156,7 @@ bool send_operation::go_announced() {
   if (!said_.lends) offer_key();
   link.outgoing().await_answer(*this);
   post_parcel({});
+  link.outgoing().announced(bytes_.size() + said_.header_length);
   return true;
 }
 
@@ -238,7 +241,7 @@ void send_operation::lend() {
 
 void send_operation::on_header_sent(void* request, ucs_status_t status, void* self) {
   auto& send = *static_cast<send_operation*>(self);
-  send.worker().api().request_free(request);
+  const ucx_callback scope(send.worker(), request);
   send.worker().messages().returned(send);
   send.header_returned(status);
   send.release();
@@ -251,6 +254,8 @@ void send_operation::header_returned(ucs_status_t status) {
     // The connection's failure, which is told soon, ends it; unless that was what ended UCX's part.
     step_ = step::said;
     endpoint()->lost(status);
+  } else if (owes_withdrawal_) {
+    endpoint()->messages().outgoing().withdraw(*this, failure_);
   }
   end_if_over();
 }
@@ -416,7 +421,9 @@ void send_operation::give_up_for(std::error_code why, bool tell_peer) noexcept {
   stop_pieces();
   message_link& link = endpoint()->messages();
   if (tell_peer && place == where::unanswered && said_.code == parcel_code::announce) {
-    link.outgoing().withdraw(*this, why);
+    // Of a message that it overtakes, the peer would wait for the bytes for ever.
+    owes_withdrawal_ = lent_ != lent::nothing;
+    if (!owes_withdrawal_) link.outgoing().withdraw(*this, why);
   }
   link.outgoing().all_said(*this);
   if (memory_in_use()) {

@@ -73,9 +73,16 @@ class send_operation final : public operation,
   void refused(std::error_code why);
 
   void give_up(errc why) noexcept override { give_up_for(make_error_code(why), true); }
+  /// Once it was given up: nothing of the caller's is in it, so that its request may go.
+  bool is_own() const noexcept override { return lasting_ && failure_; }
   void connection_failed(std::error_code why) noexcept override;
   bool awaits_peer() const noexcept override { return true; }
   std::string describe() const override;
+  request_attributes attributes() const override {
+    return {.kind = streams() ? operation_kind::stream_send : operation_kind::send,
+            .size = bytes_.size(),
+            .memory = bytes_.kind()};
+  }
 
  protected:
   void recycle() noexcept override;
@@ -134,6 +141,7 @@ class send_operation final : public operation,
   step step_ = step::unsaid;
   lent lent_ = lent::nothing;
   bool watched_ = false;  // the peer's heart, while UCX has the caller's memory
+  bool owes_withdrawal_ = false;
   std::error_code failure_;
   std::optional<std::uint64_t> key_;  // of one that was posted
 };

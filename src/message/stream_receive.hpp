@@ -38,6 +38,9 @@ class stream_receive final : public operation, public list_hook<stream_tag> {
   bool awaits_peer() const noexcept override { return true; }
   message_info received() const noexcept override { return {.length = received_}; }
   std::string describe() const override;
+  request_attributes attributes() const override {
+    return {.kind = operation_kind::stream_receive, .size = received_, .memory = into_.kind()};
+  }
 
  protected:
   void recycle() noexcept override;

@@ -19,6 +19,9 @@ struct device_limit {
     std::string why;
   };
   std::vector<other_port> others = {};
+  std::string towards = {};  ///< "host:port" of the server that it is made for, as a URL has them.
+  /// Over sockets: why the server is not reached by a Unix socket; empty where none was looked for.
+  std::string without_unix = {};
 };
 
 /// Returns the limit of a context that listens on `local`: UCX opens sockets on every interface

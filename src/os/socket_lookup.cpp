@@ -84,16 +84,43 @@ std::uint64_t received_of(const std::array<char, 1024>& message, std::size_t len
 socket_lookup::socket_lookup() noexcept
     : system_(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG)) {}
 
+/// The answer of the system about one socket.
+struct socket_lookup::answer {
+  std::array<char, 1024> message;
+  std::size_t length = 0;
+  ::inet_diag_msg socket = {};
+};
+
 std::uint64_t socket_lookup::find(const socket_address& local,
                                   const socket_address& peer) noexcept {
   received_ = 0;
-  if (!system_ || local.empty() || peer.empty() || local.is_v4() != peer.is_v4()) return 0;
+  answer told;
+  if (peer.empty() || local.is_v4() != peer.is_v4() || !ask(local, peer, told)) return 0;
+  // Without such a connection the system tells of the socket that would take it: the listener.
+  const std::uint16_t peer_port = htons(peer.port());
+  if (told.socket.id.idiag_dport != peer_port || !is_connected(told.socket.idiag_state)) return 0;
+  received_ = received_of(told.message, told.length);
+  return std::uint64_t{told.socket.id.idiag_cookie[1]} << 32U | told.socket.id.idiag_cookie[0];
+}
+
+std::optional<listening_facts> socket_lookup::find_listener(const socket_address& local) noexcept {
+  answer told;
+  if (!ask(local, socket_address(), told) || told.socket.idiag_state != listens)
+    return std::nullopt;
+  return listening_facts{told.socket.idiag_inode, told.socket.idiag_uid};
+}
+
+/// Asks for the socket at `local` with that peer. The system has answered before the question's
+/// call returned.
+bool socket_lookup::ask(const socket_address& local, const socket_address& peer,
+                        answer& told) noexcept {
+  if (!system_ || local.empty() || local.is_unix()) return false;
   question said = {};
   said.head.nlmsg_len = sizeof said;
   said.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
   said.head.nlmsg_flags = NLM_F_REQUEST;
   said.head.nlmsg_seq = ++questions_;
-  said.asked.sdiag_family = peer.is_v4() ? AF_INET : AF_INET6;
+  said.asked.sdiag_family = local.is_v4() ? AF_INET : AF_INET6;
   said.asked.sdiag_protocol = IPPROTO_TCP;
   said.asked.idiag_states = ~std::uint32_t{0};
   said.asked.idiag_ext = 1U << (INET_DIAG_INFO - 1U);
@@ -102,29 +129,19 @@ std::uint64_t socket_lookup::find(const socket_address& local,
   said.asked.id.idiag_if = interface_of(peer);
   said.asked.id.idiag_cookie[0] = INET_DIAG_NOCOOKIE;
   said.asked.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
-  if (::send(system_.get(), &said, sizeof said, 0) != sizeof said) return 0;
-  return answer(said.asked.id.idiag_dport);
-}
-
-/// The system has answered before the question's call returned.
-std::uint64_t socket_lookup::answer(std::uint16_t peer_port) noexcept {
-  std::array<char, 1024> message;
-  std::size_t length = 0;
+  if (::send(system_.get(), &said, sizeof said, 0) != sizeof said) return false;
   ::nlmsghdr head = {};
   do {
-    const ::ssize_t got = ::recv(system_.get(), message.data(), message.size(), MSG_DONTWAIT);
+    const ::ssize_t got =
+        ::recv(system_.get(), told.message.data(), told.message.size(), MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return 0;
-    length = static_cast<std::size_t>(got);
-    if (!take(message, length, 0, head)) return 0;
+    if (got < 0) return false;
+    told.length = static_cast<std::size_t>(got);
+    if (!take(told.message, told.length, 0, head)) return false;
   } while (head.nlmsg_seq != questions_);  // an earlier answer, left unread
-  ::inet_diag_msg told = {};
-  if (head.nlmsg_type != SOCK_DIAG_BY_FAMILY) return 0;  // an error: mostly, that there is none
-  if (!take(message, length, sizeof head, told)) return 0;
-  // Without such a connection the system tells of the socket that would take it: the listener.
-  if (told.id.idiag_dport != peer_port || !is_connected(told.idiag_state)) return 0;
-  received_ = received_of(message, length);
-  return std::uint64_t{told.id.idiag_cookie[1]} << 32U | told.id.idiag_cookie[0];
+  // Else it is an error: mostly, that there is none.
+  return head.nlmsg_type == SOCK_DIAG_BY_FAMILY &&
+         take(told.message, told.length, sizeof head, told.socket);
 }
 
 }  // namespace ucx::detail

@@ -62,14 +62,22 @@ std::size_t catalogue::size() const {
   return names_.size();
 }
 
-catalogue::page catalogue::list(std::string_view after, std::size_t budget) const {
+catalogue::page catalogue::list(std::string_view after, std::size_t budget,
+                                const filter& wanted) const {
   page made;
   std::vector<std::shared_ptr<published_name>> found;
   std::shared_lock guard(mutex_);
   std::size_t used = 0;
+  std::size_t passed_over = 0;
   for (auto at = names_.upper_bound(after); at != names_.end(); ++at) {
     if (!at->second) continue;
     const entry& described = at->second->described();
+    if (!wanted(described)) {
+      if (++passed_over < most_passed_over) continue;
+      made.more = true;
+      if (found.empty()) made.looked_to = at->first;
+      break;
+    }
     used += encoded_size(described);
     if (used > budget && !found.empty()) {
       made.more = true;

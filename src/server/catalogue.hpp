@@ -18,7 +18,8 @@ namespace ucx::detail {
 class published_name;
 class store_core;
 
-/// Ordered by the bytes of the names. Safe from any thread; calls nothing while it is locked.
+/// Ordered by the bytes of the names. Safe from any thread; calls nothing while it is locked, but
+/// for the filter of a list.
 class catalogue {
  public:
   /// Reserves a name, so that what stands behind it is made only once. Returns false if it is
@@ -39,9 +40,15 @@ class catalogue {
   struct page {
     std::vector<entry> entries;
     bool more = false;
+    /// There may be more behind this, and there is no entry; else empty.
+    std::string looked_to = {};
   };
-  /// Returns the names behind `after`, as many as `budget` bytes of a message take; one at least.
-  page list(std::string_view after, std::size_t budget) const;
+  using filter = std::function<bool(const entry&)>;
+  /// It passes over so many names at a time.
+  static constexpr std::size_t most_passed_over = 256;
+  /// Returns the names behind `after` that are `wanted`, as many as `budget` bytes of a message
+  /// take. It is one at least, unless too many before it are not wanted.
+  page list(std::string_view after, std::size_t budget, const filter& wanted) const;
 
   /// Returns false if there is a store of that prefix, or a name like it.
   bool add_store(std::shared_ptr<store_core> made);

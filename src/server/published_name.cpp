@@ -16,8 +16,10 @@ published_name::published_name(const std::shared_ptr<server_core>& server, entry
       described_(std::move(described)),
       region_(std::move(region)),
       region_id_(region_->id()),
-      descriptor_(region_->descriptor().encode()),
-      bytes_(bytes) {}
+      descriptor_(region_->descriptor()),
+      bytes_(bytes) {
+  region_->require_grants();
+}
 
 published_name::~published_name() { close(); }
 
@@ -40,9 +42,8 @@ published_name::state published_name::look() const {
   if (!facts) return made;
   tell(made.described, file->settled(*facts));
   region->reach(facts->size);
-  remote_descriptor now = region->descriptor();
-  now.size = facts->size;
-  made.descriptor = now.encode();
+  made.descriptor = region->descriptor();
+  made.descriptor.size = facts->size;
   return made;
 }
 

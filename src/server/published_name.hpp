@@ -7,11 +7,11 @@
 #include <mutex>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "base/clock.hpp"
 #include "store/published.hpp"
 #include "ucx/entry.hpp"
+#include "ucx/remote_descriptor.hpp"
 
 namespace ucx::detail {
 
@@ -35,8 +35,8 @@ class published_name final : public published {
   /// The present state: that of memory never changes.
   struct state {
     entry described;
-    std::vector<std::byte> descriptor;  // its wire form
-    std::uint64_t identity = 0;         // as file_identity()
+    remote_descriptor descriptor;  // all of it: a client is told what it may know
+    std::uint64_t identity = 0;    // as file_identity()
   };
   /// Reads only what the kernel has in memory.
   state look() const;
@@ -54,7 +54,7 @@ class published_name final : public published {
   mutable std::mutex holding_;
   std::shared_ptr<exposed_region> region_;  // until it is closed
   const std::uint64_t region_id_;
-  const std::vector<std::byte> descriptor_;  // as it was when it was published
+  const remote_descriptor descriptor_;  // as it was when it was published
   const std::span<std::byte> bytes_;
   std::atomic<bool> closed_{false};
 };

@@ -26,12 +26,15 @@ std::string server_addresses::url(std::string_view name) const {
     if (files_.empty()) return {};
     return to_string(ucx::url::from_address_file(files_.front()->path().string(), name));
   }
+  if (socket_.is_unix()) return to_string(ucx::url::over_unix(socket_.host(), name));
   std::string host = socket_.host();
   if (socket_.is_wildcard()) {
     std::array<char, 256> own = {};
     if (::gethostname(own.data(), own.size() - 1) == 0) host = own.data();
   }
-  return to_string(ucx::url(host, socket_.port(), name));
+  if (by_ucx_) return to_string(ucx::url(host, socket_.port(), name));
+  if (by_tls_) return to_string(ucx::url::over_tls(host, socket_.port(), name));
+  return to_string(ucx::url::over_socket(host, socket_.port(), name));
 }
 
 void server_addresses::close() noexcept {

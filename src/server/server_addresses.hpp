@@ -24,7 +24,11 @@ class server_addresses {
   server_addresses& operator=(const server_addresses&) = delete;
 
   // Before anybody else has it.
-  void listens_at(const socket_address& local) { socket_ = local; }
+  void listens_at(const socket_address& local, bool by_ucx, bool by_tls) {
+    socket_ = local;
+    by_ucx_ = by_ucx;
+    by_tls_ = by_tls;
+  }
   /// It uses no interface but the one for loopback.
   void set_local(bool local) noexcept { is_local_ = local; }
 
@@ -39,6 +43,8 @@ class server_addresses {
 
  private:
   socket_address socket_;
+  bool by_ucx_ = true;
+  bool by_tls_ = false;
   bool is_local_ = false;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<address_file>> files_;

@@ -14,13 +14,22 @@
 #include "base/if_there_is_memory.hpp"
 #include "base/name.hpp"
 #include "base/store_path.hpp"
+#include "carrier/tls.hpp"
+#include "carrier/token_store.hpp"
+#include "carrier/token_text.hpp"
+#include "connection/client_ledger.hpp"
 #include "connection/endpoint_core.hpp"
 #include "connection/listener_core.hpp"
 #include "file/file_facts.hpp"
-#include "os/network_device.hpp"
+#include "os/locked_memory.hpp"
+#include "os/socket_beside.hpp"
 #include "region/exposed/exposed_memory.hpp"
 #include "region/exposed/file_region.hpp"
+#include "server/audit_file.hpp"
+#include "server/other_family.hpp"
+#include "server/port_failures.hpp"
 #include "server/published_name.hpp"
+#include "server/server_place.hpp"
 #include "store/memory_directory.hpp"
 #include "store/store_core.hpp"
 #include "ucx/error.hpp"
@@ -33,6 +42,10 @@
 namespace ucx::detail {
 namespace {
 
+/// Ports that are tried, where the system chooses one and another process may have it in the other
+/// family.
+constexpr int most_ports = 64;
+
 void sum_up(staging_statistics& into, const staging_statistics& each) noexcept {
   into.copies += each.copies;
   into.bytes += each.bytes;
@@ -43,54 +56,12 @@ void sum_up(staging_statistics& into, const staging_statistics& each) noexcept {
   into.direct_fallbacks += each.direct_fallbacks;
 }
 
-/// Returns the address to listen on, IPv4 before IPv6, which UCX speaks only where it was told to.
-result<socket_address> bind_address(const std::string& text) {
-  if (text.empty()) return socket_address();
-  std::error_code ec;
-  const socket_address numeric(text, ec);
-  if (!ec) return numeric;
-  const std::size_t colon = text.rfind(':');
-  const socket_address with_port("0.0.0.0" + text.substr(std::min(colon, text.size())), ec);
-  const bool half_an_address = text.find_first_of("[]") != std::string::npos;
-  if (ec || colon == 0 || colon == std::string::npos || half_an_address) {
-    return failure{errc::bad_address, "serving on \"" + text + "\", which is not host:port"};
-  }
-  const std::vector<socket_address> found =
-      resolve(text.substr(0, colon), with_port.port(), std::chrono::seconds(5), ec);
-  if (ec) return failure{ec, "serving on \"" + text + "\": looking up the host"};
-  const auto v4 = std::find_if(found.begin(), found.end(), [](const auto& a) { return a.is_v4(); });
-  return v4 != found.end() ? *v4 : found.front();
-}
-
-result<void> check_security(const server_options& options, const socket_address& local) {
-  if (options.insecure || local.is_loopback() || local.empty()) return {};
-  return failure{errc::not_secure,
-                 "serving on " + to_string(local) +
-                     ": over TCP, UCX lets whoever can connect read and write this process. Bind "
-                     "to 127.0.0.1, or say `insecure` (--insecure) where the network is trusted"};
-}
-
-bool names_devices(const context_options& options) {
-  return !options.devices.empty() || options.configuration.count("NET_DEVICES") != 0;
-}
-
-/// Returns whether no interface but the one for loopback is used, unless the caller chose devices.
-bool is_local(const server_options& options, const socket_address& listening) {
-  return listening.empty() ? !options.insecure : listening.is_loopback();
-}
-
-/// Makes the server's context, limited to the interface of `local`, and to the machine's RDMA
-/// devices, unless the caller chose devices.
-result<context> make_context(const server_options& options, const socket_address& local) {
-  context_options chosen = options.context;
-  if (chosen.name.empty()) chosen.name = "ucxio server";
-  device_limit limit;
-  if (!local.empty() || is_local(options, local)) {
-    limit = devices_of(local.empty() ? socket_address("127.0.0.1:0") : local);
-  } else {
-    limit.why = "it is reached through whatever its worker address names";
-  }
-  return core_access::make_context(real_ucp(), chosen, limit);
+/// A peer of UCX's reaches the process without a question.
+void warn_of_rules(const context_core& parent) noexcept {
+  if (!parent.is_of_ucx()) return;
+  parent.log().write(log_level::warning,
+                     "rules bind no hostile peer over UCX, whose own messages read and write the "
+                     "whole process; other transports have no such messages");
 }
 
 void describe(entry& full, const exposed_region& region) {
@@ -101,48 +72,66 @@ void describe(entry& full, const exposed_region& region) {
 
 }  // namespace
 
-server_core::server_core(context parent, const server_options& options)
-    : context_(std::move(parent)), options_(options) {
+server_core::server_core(context parent, const server_options& options,
+                         std::unique_ptr<other_family> other)
+    : context_(std::move(parent)), options_(options), other_(std::move(other)) {
   if (options_.worker.progress == progress_mode::automatic) {
     options_.worker.progress = progress_mode::sleeping_thread;
   }
+  options_.on_failure = port_failures::in_order(std::move(options_.on_failure));
   // The thread of one worker may hear what concerns connections of another.
-  if (options_.workers > 1 && options_.worker.thread_mode == thread_mode::automatic) {
+  const bool is_alone = options_.workers <= 1 && !other_;
+  if (!is_alone && options_.worker.thread_mode == thread_mode::automatic) {
     options_.worker.thread_mode = thread_mode::multi;
   }
 }
 
 result<std::shared_ptr<server_core>> server_core::make(const server_options& options) {
-  const auto local = bind_address(options.bind);
-  if (!local) return local.why();
-  if (const auto secure = check_security(options, *local); !secure) return secure.why();
-  auto parent = make_context(options, *local);
+  const auto place = server_place::make(options);
+  if (!place) return place.why();
+  auto parent = place->make_context();
   if (!parent) return parent.why();
-  auto made = make_at(*local, *std::move(parent), options);
-  if (made) {
-    (*made)->addresses_.set_local(!names_devices(options.context) && is_local(options, *local));
+  std::unique_ptr<other_family> other;
+  if (place->has_both_families()) {
+    auto beside = other_family::make(*place, *parent, options.worker);
+    if (!beside) return beside.why();
+    other = *std::move(beside);
   }
+  auto made = make_at(place->local, *std::move(parent), options, std::move(other));
+  if (made) (*made)->addresses_.set_local(place->is_local());
   return made;
 }
 
 result<std::shared_ptr<server_core>> server_core::make(context parent,
                                                        const server_options& options) {
-  const auto local = bind_address(options.bind);
+  const auto local = server_place::address_of(options.bind);
   if (!local) return local.why();
-  return make_at(*local, std::move(parent), options);
+  return make_at(*local, std::move(parent), options, nullptr);
 }
 
 result<std::shared_ptr<server_core>> server_core::make_at(const socket_address& local,
                                                           context parent,
-                                                          const server_options& options) {
+                                                          const server_options& options,
+                                                          std::unique_ptr<other_family> other) {
   if (options.workers == 0 || options.workers > server_options::max_workers) {
     return failure{errc::invalid_argument, "serving with " + std::to_string(options.workers) +
                                                " workers, which may be 1 to " +
                                                std::to_string(server_options::max_workers)};
   }
-  std::shared_ptr<server_core> made(new server_core(std::move(parent), options));
+  session_policy policy;
+  policy.ledger = std::make_shared<client_ledger>(options.limits, core_access::core(parent)->log());
+  if (options.rules) {
+    policy.rules = core_access::lines(*options.rules);
+    warn_of_rules(*core_access::core(parent));
+  }
+  if (!options.audit_file.empty()) {
+    auto audit = audit_file::make(options.audit_file, core_access::core(parent)->log());
+    if (!audit) return audit.why();
+    policy.audit = *std::move(audit);
+  }
+  std::shared_ptr<server_core> made(new server_core(std::move(parent), options, std::move(other)));
   try {
-    made->open(local);
+    made->open(local, std::move(policy));
   } catch (const error& thrown) {
     return failure_of(thrown);
   }
@@ -150,7 +139,7 @@ result<std::shared_ptr<server_core>> server_core::make_at(const socket_address& 
 }
 
 /// Throws what making workers and a listener does.
-void server_core::open(const socket_address& local) {
+void server_core::open(const socket_address& local, session_policy policy) {
   worker_.emplace(context_, options_.worker);
   {
     worker_core& core = *core_access::core(*worker_);
@@ -164,19 +153,53 @@ void server_core::open(const socket_address& local) {
       if (to) core_access::core(*to->worker_)->post_work([answer] { answer(); });
     });
     sessions_ = std::make_shared<server_sessions>(core, catalogue_, *watcher_, *hasher_,
-                                                  options_.max_clients, closed_);
+                                                  options_.max_clients, closed_, std::move(policy));
     core.set_control_server(sessions_.get());
   }
   open_further();
   if (local.empty()) return;
-  listener_options listening;
-  if (options_.on_failure) listening.on_failure = options_.on_failure;
-  listener_.emplace(*worker_, local, std::move(listening));
-  addresses_.listens_at(listener_->address());
+  other_ ? listen_in_both_families(local) : listen(local);
+  const context_core& parent = *core_access::core(context_);
+  const socket_address& first = listeners_.front().address();
+  addresses_.listens_at(other_ ? other_->told(first) : first, parent.is_of_ucx(),
+                        parent.is_by_tls());
+  if (parent.has_unix_beside() && local.is_loopback()) listen_beside();
+}
+
+void server_core::listen(const socket_address& local) {
+  listener_options options;
+  if (options_.on_failure) options.on_failure = options_.on_failure;
+  const listener& made = listeners_.emplace_back(*worker_, local, std::move(options));
   std::vector<std::weak_ptr<worker_core>> others;
   for (ucx::worker& each : further_) others.push_back(core_access::core(each));
-  listening_ = core_access::core(*listener_);
-  listening_->spread_over(std::move(others));
+  listening_.push_back(core_access::core(made));
+  listening_.back()->spread_over(std::move(others));
+}
+
+/// IPv4 comes last: its clients may be with further workers, which keep its listener.
+void server_core::listen_in_both_families(const socket_address& local) {
+  other_->set_control_server(sessions_.get());
+  for (int left = most_ports;; --left) {
+    try {
+      return listen(local.with_port(other_->listen(local.port(), options_.on_failure)));
+    } catch (const error& failed) {
+      if (local.port() != 0 || failed.code() != errc::address_in_use || left == 0) throw;
+    }
+  }
+}
+
+/// Without a Unix socket, clients of this user take TLS, as others do.
+void server_core::listen_beside() {
+  remove_stale_sockets_beside();
+  const auto place = socket_beside(listeners_.front().address());
+  std::string why = place ? "" : place.why().text;
+  try {
+    if (place) return listen(socket_address("unix:" + *place));
+  } catch (const error& failed) {
+    why = failed.what();
+  }
+  core_access::core(context_)->log().write(log_level::warning,
+                                           "there is no Unix socket beside the port: " + why);
 }
 
 /// Makes the other workers; only their own threads drive them.
@@ -191,6 +214,11 @@ void server_core::open_further() {
   }
 }
 
+ucx::worker& server_core::worker(std::size_t number) noexcept {
+  if (number == 0) return *worker_;
+  return number > further_.size() ? other_->worker() : further_[number - 1];
+}
+
 const std::shared_ptr<worker_core>& server_core::home() const noexcept {
   return core_access::core(*worker_);
 }
@@ -202,6 +230,7 @@ server_core::~server_core() {
     const std::lock_guard guard(core.lock());
     core.set_control_server(nullptr);
   }
+  if (other_) other_->set_control_server(nullptr);
   if (!worker_ || !core_access::core(*worker_)) return;
   worker_core& core = *core_access::core(*worker_);
   const std::lock_guard guard(core.lock());
@@ -249,7 +278,9 @@ result<std::shared_ptr<published_name>> server_core::publish(
   return add(name, described, [&](entry full, const std::string& doing) -> made {
     if (bytes.data() == nullptr && !bytes.empty()) return failure{errc::invalid_argument, doing};
     const auto exposed = expose_memory(core_access::core(context_), bytes, granted, expected);
-    if (!exposed) return failure{exposed.why().code, doing + ", " + exposed.why().text};
+    if (!exposed)
+      return failure{exposed.why().code, doing + ", " + exposed.why().text,
+                     exposed.why().ucx_status};
     const std::shared_ptr<exposed_region>& region = *exposed;
     describe(full, *region);
     return std::make_shared<published_name>(shared_from_this(), std::move(full), region, bytes);
@@ -265,7 +296,9 @@ result<std::shared_ptr<published_name>> server_core::allocate(std::string_view n
   using made = result<std::shared_ptr<published_name>>;
   return add(name, described, [&](entry full, const std::string& doing) -> made {
     const auto allocated = allocate_memory(core_access::core(context_), size, granted, place);
-    if (!allocated) return failure{allocated.why().code, doing + ", " + allocated.why().text};
+    if (!allocated)
+      return failure{allocated.why().code, doing + ", " + allocated.why().text,
+                     allocated.why().ucx_status};
     const std::shared_ptr<exposed_region>& region = *allocated;
     describe(full, *region);
     return std::make_shared<published_name>(shared_from_this(), std::move(full), region,
@@ -352,11 +385,19 @@ result<std::shared_ptr<store_core>> server_core::allocate_store(
 server_address server_core::address() const {
   server_address made;
   made.socket = addresses_.socket();
-  made.worker = worker_->address();
+  // Over sockets a worker has none.
+  if (worker_->parent().native_handle() != nullptr) made.worker = worker_->address();
   return made;
 }
 
 result<void> server_core::publish_address(const std::filesystem::path& file) {
+  if (!is_closed() && !core_access::core(context_)->is_of_ucx()) {
+    return failure{
+        errc::not_supported,
+        "writing the address file " + file.string() +
+            ": a server without UCX has no worker address, and is reached by its URL. "
+            "For one with UCX name the transport: context.transports = {\"ucx\"} (--ucx)"};
+  }
   std::error_code ec;
   const worker_address own = worker_->address(ec);
   if (ec) return failure{ec, "asking for the server's worker address"};
@@ -367,11 +408,22 @@ std::string server_core::url(std::string_view name) const {
   return is_closed() ? std::string() : addresses_.url(name);
 }
 
+result<std::string> server_core::invite(std::string_view name) {
+  const auto& tls = core_access::core(context_)->tls();
+  if (!tls) return failure{errc::not_supported, "inviting a client: the server has no TLS"};
+  const locked_memory memory(token_size);
+  const auto code = memory.bytes().first<token_size>();
+  if (const auto drawn = draw_token(code); !drawn) return drawn.why();
+  if (const auto invited = tls->invite(name, code); !invited) return invited.why();
+  return code_text(code);
+}
+
 server_statistics server_core::statistics() const {
   server_statistics made;
   made.names = catalogue_.size();
   sum_up(made.staging, worker_->staging());
   for (const ucx::worker& each : further_) sum_up(made.staging, each.staging());
+  if (other_) sum_up(made.staging, other_->worker().staging());
   const std::lock_guard guard(core_access::core(*worker_)->lock());
   const session_counters& counted = sessions_->counters();
   made.clients = counted.greeted;
@@ -379,6 +431,12 @@ server_statistics server_core::statistics() const {
   made.opens = counted.opens;
   made.refusals = counted.refusals;
   return made;
+}
+
+void server_core::set_rules(std::shared_ptr<const rule_list> rules) {
+  if (rules) warn_of_rules(*core_access::core(context_));
+  const std::lock_guard guard(core_access::core(*worker_)->lock());
+  sessions_->set_rules(std::move(rules));
 }
 
 void server_core::withdraw(const published_name& gone) noexcept {
@@ -397,7 +455,8 @@ void server_core::close() noexcept {
   if (!worker_ || !core_access::core(*worker_)) return;
   worker_core& core = *core_access::core(*worker_);
   if (first) {
-    if (listener_) listener_->close();
+    for (listener& each : listeners_) each.close();
+    if (other_) other_->close();
     {
       const std::lock_guard guard(core.lock());
       if (sessions_) sessions_->tell_leaving();
@@ -406,9 +465,14 @@ void server_core::close() noexcept {
     std::array<worker_core*, server_options::max_workers> others = {};
     std::transform(further_.begin(), further_.end(), others.begin(),
                    [](ucx::worker& each) { return core_access::core(each).get(); });
-    const bool all_have_passed = await_rounds(std::span(others).first(further_.size()));
-    // Else it goes when those are gone.
-    if (listening_ && all_have_passed) listening_->stop();
+    std::size_t count = further_.size();
+    if (other_) others[count++] = core_access::core(other_->worker()).get();
+    const bool all_have_passed = await_rounds(std::span(others).first(count));
+    // Else it goes when those are gone. Without further workers nothing else has it.
+    for (const auto& each : listening_) {
+      if (all_have_passed || further_.empty()) each->stop();
+    }
+    if (other_) other_->stop();
   }
   // Names share one deadline: however many clients have stopped, each is waited for only once.
   const clock::time_point until = after(core.api().now(), core.options().heartbeat_timeout);

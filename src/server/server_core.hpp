@@ -26,7 +26,9 @@
 namespace ucx::detail {
 
 class exposed_region;
+class other_family;
 class published_name;
+class rule_list;
 class store_core;
 
 /// Every session lives on the first worker, whichever drives its connection (`server_sessions`);
@@ -36,7 +38,7 @@ class server_core final : public store_host, public std::enable_shared_from_this
  public:
   /// Makes a server on a new context, as the options say.
   static result<std::shared_ptr<server_core>> make(const server_options& options);
-  /// Makes a server on `parent`; nothing but `bind`, `worker` and `max_clients` counts.
+  /// Makes a server on `parent`; the options of the context do not count.
   static result<std::shared_ptr<server_core>> make(context parent, const server_options& options);
   ~server_core();
   server_core(const server_core&) = delete;
@@ -67,17 +69,19 @@ class server_core final : public store_host, public std::enable_shared_from_this
     return open_files_of_stores_;
   }
   const std::shared_ptr<worker_core>& home() const noexcept override;
-  ucx::worker& worker(std::size_t number = 0) noexcept {
-    return number == 0 ? *worker_ : further_[number - 1];
-  }
-  std::size_t workers() const noexcept { return further_.size() + 1; }
+  /// Returns the first, a further one, or last the one of the other family.
+  ucx::worker& worker(std::size_t number = 0) noexcept;
+  std::size_t workers() const noexcept { return further_.size() + (other_ ? 2 : 1); }
   server_address address() const;
   bool is_closed() const noexcept { return closed_.load(std::memory_order_acquire); }
   /// See ucx::server.
   result<void> publish_address(const std::filesystem::path& file);
   /// Returns the URL of `name`, or of the server; nothing where it has none, or any more.
   std::string url(std::string_view name) const override;
+  /// See ucx::server.
+  result<std::string> invite(std::string_view name);
   server_statistics statistics() const;
+  void set_rules(std::shared_ptr<const rule_list> rules);
   void close() noexcept;
 
  private:
@@ -85,11 +89,16 @@ class server_core final : public store_host, public std::enable_shared_from_this
                                                 const store_options& options,
                                                 std::unique_ptr<memory_directory> memory);
   result<void> check_store(const store_options& options, const std::string& doing) const;
-  server_core(context parent, const server_options& options);
-  /// Makes a server on `parent` that listens on `local`, or nowhere if that is empty.
+  server_core(context parent, const server_options& options, std::unique_ptr<other_family> other);
+  /// Makes a server on `parent` that listens on `local`, or nowhere if that is empty, and also by
+  /// `other`, if there is one.
   static result<std::shared_ptr<server_core>> make_at(const socket_address& local, context parent,
-                                                      const server_options& options);
-  void open(const socket_address& local);
+                                                      const server_options& options,
+                                                      std::unique_ptr<other_family> other);
+  void open(const socket_address& local, session_policy policy);
+  void listen(const socket_address& local);
+  void listen_in_both_families(const socket_address& local);
+  void listen_beside();
   void open_further();
   template <class Make>
   result<std::shared_ptr<published_name>> add(std::string_view name, entry described,
@@ -98,11 +107,12 @@ class server_core final : public store_host, public std::enable_shared_from_this
   context context_;
   server_options options_;
   std::optional<ucx::worker> worker_;
-  std::optional<listener> listener_;
+  std::vector<listener> listeners_;
   /// Also held by what was handed to the further workers. That must not be the last to let it go:
   /// it would end under the lock of one of them, and take the first's.
-  std::shared_ptr<listener_core> listening_;
+  std::vector<std::shared_ptr<listener_core>> listening_;
   std::vector<ucx::worker> further_;
+  std::unique_ptr<other_family> other_;  // of clients by IPv6; else null
   server_addresses addresses_;
   catalogue catalogue_;
   const std::shared_ptr<std::atomic<std::size_t>> open_files_of_stores_ =

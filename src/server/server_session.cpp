@@ -1,8 +1,13 @@
 #include "server/server_session.hpp"
 
+#include <iterator>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "base/name.hpp"
+#include "connection/client_ledger.hpp"
+#include "connection/endpoint_channel.hpp"
+#include "server/audited_channel.hpp"
 #include "server/catalogue.hpp"
 #include "server/published_name.hpp"
 #include "ucx/error.hpp"
@@ -16,17 +21,30 @@ namespace {
 /// A client that does not take so many bytes of answers is asking for them in bad faith.
 constexpr std::size_t most_unsent = std::size_t{16} << 20U;
 
+/// `audited` is the channel, if there is an audit.
+std::unique_ptr<channel> audited_if(std::unique_ptr<channel> by, const session_policy& policy,
+                                    audited_channel*& audited) {
+  if (!policy.audit) return by;
+  auto made = std::make_unique<audited_channel>(std::move(by), policy.audit);
+  audited = made.get();
+  return made;
+}
+
 }  // namespace
 
 server_session::server_session(std::unique_ptr<channel> by, const catalogue& names,
                                file_watcher& watcher, file_hasher& hasher,
-                               session_counters& counters, std::function<void()> on_end)
-    : channel_(std::move(by)),
+                               session_counters& counters, const session_policy& policy,
+                               std::function<void()> on_end)
+    : channel_(audited_if(std::move(by), policy, audited_)),
       catalogue_(names),
       counters_(counters),
       on_end_(std::move(on_end)),
+      account_(channel_->facts().account),
+      rights_(channel_->facts().identity, policy.rules),
+      grants_(*channel_, rights_),
       files_(
-          names, channel_->longest(),
+          names, rights_, grants_, channel_->longest(),
           [this](const control_header& asked, control_type type, std::error_code why) {
             refuse(asked, type, why);
           },
@@ -42,7 +60,7 @@ server_session::server_session(std::unique_ptr<channel> by, const catalogue& nam
             digests_.withdrawn(region);
           }),
       contents_(
-          names, channel_->longest(),
+          names, rights_, channel_->longest(),
           [this](const control_header& asked, control_type type, std::error_code why) {
             if (state_ == state::greeted) refuse(asked, type, why);
           },
@@ -64,9 +82,18 @@ server_session::server_session(std::unique_ptr<channel> by, const catalogue& nam
           },
           [this](const std::vector<std::byte>& answer) {
             if (state_ == state::greeted) channel_->send(answer);
-          }) {}
+          }),
+      self_(std::make_shared<server_session*>(this)) {
+  if (audited_ == nullptr) return;
+  audited_->set_names([this](std::uint64_t region) {
+    const auto named = opened_.find(region);
+    const auto what = named != opened_.end() ? named->second.what.lock() : nullptr;
+    return what ? what->described().name : files_.find(region).described.name;
+  });
+}
 
 server_session::~server_session() {
+  *self_ = nullptr;
   if (state_ == state::greeted) --counters_.greeted;
 }
 
@@ -83,6 +110,11 @@ void server_session::received(std::span<const std::byte> message) {
   if (state_ == state::fresh && asked->type != control_type::hello) {
     return blame("the peer asked before it said hello");
   }
+  if (audited_ != nullptr && !audited_->asked(*asked, message)) return;
+  if (account_ && state_ == state::greeted && !has_no_answer(*asked)) {
+    const std::error_code refused = account_->ask(channel_->now());
+    if (refused) return refuse(*asked, control_type::done, refused);
+  }
   switch (asked->type) {
     case control_type::hello:
       return greet(*asked, message);
@@ -93,10 +125,13 @@ void server_session::received(std::span<const std::byte> message) {
     case control_type::list:
       return list(*asked, message);
     case control_type::bye:
+      if (audited_ != nullptr) audited_->ended({});
       --counters_.greeted;
       state_ = state::over;
       watches_.close();
       digests_.close();
+      grants_.end_all();
+      files_.left();
       return;
     case control_type::create:
       return create(*asked, message);
@@ -108,25 +143,20 @@ void server_session::received(std::span<const std::byte> message) {
     case control_type::fetch:
       return pass_on(decode_fetch(message), [&](auto& body) { contents_.fetch(*asked, body); });
     case control_type::release:
-      return pass_on(decode_release(message), [&](auto& body) { files_.release(body); });
+      return pass_on(decode_release(message), [&](auto& body) { release(body); });
     case control_type::measure:
       return pass_on(decode_measure(message), [&](auto& body) { measure(*asked, body); });
     case control_type::digest:
       return pass_on(decode_digest(message), [&](auto& body) { digest(*asked, body); });
     case control_type::remove:
-      return pass_on(decode_remove(message), [&](auto& body) {
-        if (!is_published(*asked, body.name)) files_.remove(*asked, body);
-      });
+      return pass_on(decode_remove(message), [&](auto& body) { files_.remove(*asked, body); });
+    case control_type::make_directory:
+      return pass_on(decode_make_directory(message),
+                     [&](auto& body) { files_.make_directory(*asked, body); });
     case control_type::rename:
-      return pass_on(decode_rename(message), [&](auto& body) {
-        if (!is_published(*asked, body.from) && !is_published(*asked, body.to)) {
-          files_.rename(*asked, body);
-        }
-      });
+      return pass_on(decode_rename(message), [&](auto& body) { files_.rename(*asked, body); });
     case control_type::resize:
-      return pass_on(decode_resize(message), [&](auto& body) {
-        if (!is_published(*asked, body.name)) files_.resize(*asked, body);
-      });
+      return pass_on(decode_resize(message), [&](auto& body) { resize(*asked, body); });
     case control_type::done:
     case control_type::welcome:
     case control_type::opened:
@@ -140,7 +170,8 @@ void server_session::received(std::span<const std::byte> message) {
   }
 }
 
-void server_session::ended(std::error_code) noexcept {
+void server_session::ended(std::error_code why) noexcept {
+  if (audited_ != nullptr) audited_->ended(why);
   const std::function<void()> told = std::move(on_end_);
   if (told) told();
 }
@@ -153,6 +184,7 @@ void server_session::greet(const control_header& asked, std::span<const std::byt
   welcome_body welcome;
   welcome.library = to_string(ucx::version());
   welcome.features = hello->features & control_feature::all;
+  welcome.identity = to_string(rights_.who());
   if (hello->oldest > control_version || hello->newest < control_version) {
     answer.status = error_status(errc::version_mismatch);
   } else if (counters_.greeted >= counters_.most) {
@@ -179,18 +211,31 @@ void server_session::open(const control_header& asked, std::span<const std::byte
 
 void server_session::open_published(const control_header& asked,
                                     const std::shared_ptr<published_name>& found, access wanted) {
+  const std::string& name = found->described().name;
+  access_right needed = right_of(wanted);
+  if (const std::error_code refused = rights_.check(needed, name)) {
+    return refuse(asked, control_type::opened, refused);
+  }
   if (!includes(found->described().granted, wanted)) {
     return refuse(asked, control_type::opened, errc::permission_denied);
   }
+  if (const std::error_code refused = grants_.may_begin(found->region())) {
+    return refuse(asked, control_type::opened, refused);
+  }
   published_name::state now = found->look();
   const std::vector<std::byte> answer = encode_control(
-      answer_to(asked, control_type::opened), opened_body{.described = std::move(now.described),
-                                                          .descriptor = std::move(now.descriptor),
-                                                          .identity = now.identity});
+      answer_to(asked, control_type::opened),
+      opened_body{.described = std::move(now.described),
+                  .descriptor = grants_.descriptor(now.descriptor, wanted, name),
+                  .held = files_.knows_stores(),  // else the client knows of no release
+                  .identity = now.identity});
   if (answer.size() > channel_->longest()) {
     return refuse(asked, control_type::opened, errc::message_truncated);
   }
-  opened_.insert_or_assign(found->region(), found);
+  if (grants_.tells_places(name)) needed = needed | access_right::fabric;
+  opened_name& known = opened_[found->region()];
+  known = {found, known.needed | needed};
+  grants_.begin(found->region(), wanted, name);
   ++counters_.opens;
   channel_->send(answer);
 }
@@ -202,6 +247,9 @@ void server_session::create(const control_header& asked, std::span<const std::by
   if (!found) return files_.create(asked, *body);
   // A published name has a fixed size.
   if (body->mode == create_mode::overwrite) return open_published(asked, found, body->wanted);
+  if (!rights_.show(body->name)) {
+    return refuse(asked, control_type::opened, errc::no_such_name);
+  }
   const bool exists = body->mode == create_mode::fresh;
   refuse(asked, control_type::opened, exists ? errc::already_exists : errc::not_supported);
 }
@@ -217,14 +265,28 @@ void server_session::stat(const control_header& asked, std::span<const std::byte
   if (!body) return blame("the peer sent a stat that is none");
   const std::shared_ptr<published_name> found = catalogue_.find(body->name);
   if (!found) return files_.stat(asked, *body);
-  channel_->send(encode_control(answer_to(asked, control_type::described),
-                                described_body{found->described_now()}));
+  if (!rights_.show(body->name)) {
+    return refuse(asked, control_type::described, errc::no_such_name);
+  }
+  described_body answer{found->described_now()};
+  rights_.limit(answer.described);
+  channel_->send(encode_control(answer_to(asked, control_type::described), answer));
+}
+
+void server_session::release(const release_body& body) {
+  const auto named = opened_.find(body.region);
+  if (named == opened_.end() && !files_.holds(body.region)) return grants_.forget(body.region);
+  if (named == opened_.end()) return files_.release(body);
+  if (!grants_.release(body.region)) return;
+  opened_.erase(named);
+  watches_.withdrawn(body.region);
+  digests_.withdrawn(body.region);
 }
 
 void server_session::measure(const control_header& asked, const measure_body& body) {
   const auto named = opened_.find(body.region);
   if (named != opened_.end()) {
-    const std::shared_ptr<published_name> found = named->second.lock();
+    const std::shared_ptr<published_name> found = named->second.what.lock();
     const std::shared_ptr<exposed_region> region = found ? found->exposed() : nullptr;
     if (!region) return refuse(asked, control_type::described, errc::revoked);
     return watches_.measure(asked, body, region, found->described());
@@ -238,7 +300,7 @@ void server_session::digest(const control_header& asked, const digest_body& body
   const auto named = opened_.find(body.region);
   std::shared_ptr<exposed_region> region;
   if (named != opened_.end()) {
-    const std::shared_ptr<published_name> found = named->second.lock();
+    const std::shared_ptr<published_name> found = named->second.what.lock();
     region = found ? found->exposed() : nullptr;
     if (!region) return refuse(asked, control_type::digested, errc::revoked);
   } else {
@@ -248,22 +310,39 @@ void server_session::digest(const control_header& asked, const digest_body& body
   digests_.digest(asked, body, region);
 }
 
+void server_session::resize(const control_header& asked, const resize_body& body) {
+  if (body.region != 0 && !body.name.empty()) return blame("the peer resized what has two names");
+  files_.resize(asked, body);
+}
+
 void server_session::list(const control_header& asked, std::span<const std::byte> message) {
   const std::optional<list_body> body = decode_list(message);
   if (!body) return blame("the peer sent a list that is none");
   if (body->directory && catalogue_.find(*body->directory)) {
-    return refuse(asked, control_type::listed, errc::not_supported);
+    const bool exists = rights_.show(*body->directory);
+    return refuse(asked, control_type::listed, exists ? errc::not_supported : errc::no_such_name);
   }
-  catalogue::page page = catalogue_.list(body->after, channel_->longest() - page_overhead);
-  files_.list(asked, *body, std::move(page));
+  if (body->directory) return files_.list(asked, *body, {});
+  list_from(asked, *body, body->after);
 }
 
-/// Returns whether a name was published, and hides what a store has there: then nothing of a file's
-/// is done to it.
-bool server_session::is_published(const control_header& asked, const std::string& name) {
-  if (!catalogue_.find(name)) return false;
-  refuse(asked, control_type::done, errc::not_supported);
-  return true;
+/// Names that the client may not see are passed over some at a time, with others' turns between.
+void server_session::list_from(const control_header& asked, const list_body& body,
+                               const std::string& behind) {
+  catalogue::page page = catalogue_.list(behind, channel_->longest() - page_overhead,
+                                         [this](const entry& each) { return rights_.list(each); });
+  if (!page.looked_to.empty()) {
+    if (lists_ >= most_lists) return refuse(asked, control_type::listed, errc::busy);
+    channel_->take_turn([self = self_, asked, body, next = std::move(page.looked_to)] {
+      if (*self == nullptr) return;
+      --(*self)->lists_;
+      if ((*self)->state_ == state::greeted) (*self)->list_from(asked, body, next);
+    });
+    ++lists_;
+    return;
+  }
+  for (entry& each : page.entries) rights_.limit(each);
+  files_.list(asked, body, std::move(page));
 }
 
 void server_session::refuse(const control_header& asked, control_type type, std::error_code why) {
@@ -276,11 +355,45 @@ void server_session::refuse(const control_header& asked, control_type type, std:
 void server_session::revoke(std::uint64_t region, const std::string& name) {
   if (state_ != state::greeted || (opened_.erase(region) == 0 && !files_.holds(region))) return;
   files_.withdrawn(region);
+  tell_revoked(region, name);
+}
+
+void server_session::tell_revoked(std::uint64_t region, const std::string& name) {
+  grants_.end(region);
   watches_.withdrawn(region);
   digests_.withdrawn(region);
   control_header told;
   told.type = control_type::revoke;
   channel_->send(encode_control(told, revoke_body{region, name}));
+}
+
+void server_session::set_rules(std::shared_ptr<const rule_list> rules) noexcept {
+  rights_.set(std::move(rules));
+  if (state_ != state::greeted) return;
+  try {
+    revoke_disallowed();
+  } catch (const std::bad_alloc&) {
+    grants_.end_all();  // rather all than too little
+  }
+}
+
+void server_session::revoke_disallowed() {
+  for (auto each = opened_.begin(); each != opened_.end();) {
+    const std::uint64_t region = each->first;
+    const std::shared_ptr<published_name> what = each->second.what.lock();
+    const bool stays = !what || rights_.allow(each->second.needed, what->described().name);
+    each = stays ? std::next(each) : opened_.erase(each);
+    if (!stays) revoke_disallowed(region, what->described().name);
+  }
+  for (const revoke_body& file : files_.take_disallowed()) {
+    revoke_disallowed(file.region, file.name);
+  }
+}
+
+void server_session::revoke_disallowed(std::uint64_t region, const std::string& name) {
+  grants_.revoke(region);
+  if (audited_ != nullptr) audited_->revoked(name);
+  tell_revoked(region, name);
 }
 
 void server_session::leave() {

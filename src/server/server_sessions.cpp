@@ -3,9 +3,11 @@
 #include <new>
 #include <utility>
 
+#include "connection/client_ledger.hpp"
 #include "connection/control_relay.hpp"
 #include "connection/endpoint_channel.hpp"
 #include "connection/endpoint_core.hpp"
+#include "server/audit_file.hpp"
 #include "ucx/error.hpp"
 #include "worker/worker_core.hpp"
 
@@ -13,9 +15,15 @@ namespace ucx::detail {
 
 server_sessions::server_sessions(worker_core& home, const catalogue& names, file_watcher& watcher,
                                  file_hasher& hasher, std::size_t most_clients,
-                                 const std::atomic<bool>& closed)
-    : home_(home), names_(names), watcher_(watcher), hasher_(hasher), closed_(closed) {
+                                 const std::atomic<bool>& closed, session_policy policy)
+    : home_(home),
+      names_(names),
+      watcher_(watcher),
+      hasher_(hasher),
+      closed_(closed),
+      policy_(std::move(policy)) {
   counters_.most = most_clients;
+  if (policy_.audit) audit_.emplace(policy_.audit);
 }
 
 void server_sessions::accept(endpoint_core& peer) {
@@ -28,7 +36,7 @@ void server_sessions::accept(endpoint_core& peer) {
     return;
   }
   auto session = std::make_unique<server_session>(std::make_unique<endpoint_channel>(peer), names_,
-                                                  watcher_, hasher_, counters_,
+                                                  watcher_, hasher_, counters_, policy_,
                                                   [this, key = &peer] { sessions_.erase(key); });
   // In the table first, which needs memory.
   channel_receiver* const receiver = session.get();
@@ -42,9 +50,9 @@ void server_sessions::admit(const std::shared_ptr<control_relay>& from) {
     if (closed_.load(std::memory_order_acquire)) {  // since it was accepted
       return from->make_channel()->blame(errc::connection_refused, "the server was closed");
     }
-    auto session =
-        std::make_unique<server_session>(from->make_channel(), names_, watcher_, hasher_, counters_,
-                                         [this, key = from.get()] { relayed_.erase(key); });
+    auto session = std::make_unique<server_session>(
+        from->make_channel(), names_, watcher_, hasher_, counters_, policy_,
+        [this, key = from.get()] { relayed_.erase(key); });
     channel_receiver* const receiver = session.get();
     relayed_[from.get()] = {from, std::move(session)};
     from->attach(receiver);
@@ -72,6 +80,32 @@ void server_sessions::tell_withdrawn(std::uint64_t gone, std::string told) noexc
     if (kept) kept->tell_all([&](server_session& each) { each.revoke(region, name); });
   });
 } catch (const std::bad_alloc&) {  // who reads it finds out
+}
+
+bool server_sessions::allows(const peer_identity& peer, access_right wanted,
+                             std::string_view name) const noexcept {
+  const std::lock_guard guard(policy_mutex_);
+  return !policy_.rules || policy_.rules->allows(peer, wanted, name);
+}
+
+std::shared_ptr<client_account> server_sessions::admit(const peer_identity* who,
+                                                       const socket_address& from) {
+  return policy_.ledger ? policy_.ledger->admit(who, from) : nullptr;
+}
+
+void server_sessions::audit(const peer_facts& peer, const audit_event& event,
+                            const peer_facts* other) {
+  if (audit_) audit_->tell(peer, event, other);
+}
+
+void server_sessions::set_rules(std::shared_ptr<const rule_list> rules) {
+  {
+    const std::lock_guard guard(policy_mutex_);
+    policy_.rules = rules;
+  }
+  if (policy_.audit) policy_.audit->write({{"event", "rules"}});
+  for (const auto& [peer, session] : sessions_) session->set_rules(rules);
+  for (const auto& [relay, each] : relayed_) each.session->set_rules(rules);
 }
 
 void server_sessions::tell_leaving() noexcept {

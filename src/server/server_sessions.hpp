@@ -5,10 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "connection/channel.hpp"
+#include "server/peer_audit.hpp"
 #include "server/server_session.hpp"
 
 namespace ucx::detail {
@@ -29,12 +33,20 @@ class server_sessions final : public control_server,
  public:
   /// The objects named here outlive `end()`. No client is taken once the server is `closed`.
   server_sessions(worker_core& home, const catalogue& names, file_watcher& watcher,
-                  file_hasher& hasher, std::size_t most_clients, const std::atomic<bool>& closed);
+                  file_hasher& hasher, std::size_t most_clients, const std::atomic<bool>& closed,
+                  session_policy policy);
   server_sessions(const server_sessions&) = delete;
   server_sessions& operator=(const server_sessions&) = delete;
 
   /// Under the lock of the connection's worker.
   void accept(endpoint_core& peer) override;
+  bool allows(const peer_identity& peer, access_right wanted,
+              std::string_view name) const noexcept override;
+  std::shared_ptr<client_account> admit(const peer_identity* who,
+                                        const socket_address& from) override;
+  void audit(const peer_facts& peer, const audit_event& event, const peer_facts* other) override;
+  /// Has every session go by these rules; null: by none.
+  void set_rules(std::shared_ptr<const rule_list> rules);
   /// Tells the clients that opened a region that it is withdrawn. From any thread.
   void tell_withdrawn(std::uint64_t region, std::string name) noexcept;
   /// Tells every client that the server leaves.
@@ -59,6 +71,9 @@ class server_sessions final : public control_server,
   file_hasher& hasher_;
   const std::atomic<bool>& closed_;
   session_counters counters_;
+  mutable std::mutex policy_mutex_;  // taken alone; `policy_` changes under the lock of `home`, too
+  session_policy policy_;
+  std::optional<peer_audit> audit_;
   std::unordered_map<endpoint_core*, std::unique_ptr<server_session>> sessions_;
   std::unordered_map<const control_relay*, relayed_session> relayed_;
   bool ended_ = false;

@@ -19,9 +19,10 @@ constexpr std::size_t content_overhead = 8;
 
 }  // namespace
 
-session_contents::session_contents(const catalogue& names, std::size_t longest, refusal refuse,
-                                   sender send)
+session_contents::session_contents(const catalogue& names, const session_rights& rights,
+                                   std::size_t longest, refusal refuse, sender send)
     : catalogue_(names),
+      rights_(rights),
       longest_(longest),
       refuse_(std::move(refuse)),
       send_(std::move(send)),
@@ -54,6 +55,8 @@ void session_contents::put(const control_header& asked, put_body&& body) {
     put_body::file& each = body.files[i];
     if (!complaint_about_name(each.name).empty()) {
       all->outcomes[i] = errc::bad_name;
+    } else if (const std::error_code refused = rights_.check_create(each.name, !body.exclusive)) {
+      all->outcomes[i] = refused;
     } else if (catalogue_.find(each.name)) {  // what is published by name is not replaced
       all->outcomes[i] = body.exclusive ? errc::already_exists : errc::not_supported;
     } else if (const catalogue::stored_name found = catalogue_.find_stored(each.name);
@@ -125,6 +128,7 @@ void session_contents::fetch(const control_header& asked, const fetch_body& body
 std::optional<std::vector<std::byte>> session_contents::content_now(const std::string& name,
                                                                     std::size_t most) const {
   if (!complaint_about_name(name).empty() || catalogue_.find(name)) return std::nullopt;
+  if (!rights_.allow(access_right::read, name)) return std::nullopt;
   const catalogue::stored_name found = catalogue_.find_stored(name);
   if (!found.store) return std::nullopt;
   std::optional<store_contents::content> now =

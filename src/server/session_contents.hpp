@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "server/catalogue.hpp"
+#include "server/session_rights.hpp"
 #include "wire/control_message.hpp"
 
 namespace ucx::detail {
@@ -27,7 +28,8 @@ class session_contents {
   static constexpr std::size_t most_unanswered = 256;
   static constexpr std::size_t most_files_unanswered = 1024;
 
-  session_contents(const catalogue& names, std::size_t longest, refusal refuse, sender send);
+  session_contents(const catalogue& names, const session_rights& rights, std::size_t longest,
+                   refusal refuse, sender send);
   session_contents(const session_contents&) = delete;
   session_contents& operator=(const session_contents&) = delete;
   ~session_contents() { *self_ = nullptr; }
@@ -43,6 +45,7 @@ class session_contents {
   void stored(const storing& part);
 
   const catalogue& catalogue_;
+  const session_rights& rights_;
   const std::size_t longest_;
   refusal refuse_;
   sender send_;

@@ -29,6 +29,8 @@ constexpr int to_go_through = O_PATH | O_CLOEXEC | O_NOFOLLOW | O_DIRECTORY;
 // A file that replaced a regular one since it was looked at must not block the open.
 constexpr int without_waiting = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
+constexpr int mode_of_directories = 0777;  // as every program's, less the umask
+
 constexpr std::uint64_t beneath = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
 // From Linux 5.12 on; on the same file system, because only of that it is known whose it is.
 constexpr std::uint64_t without_disk = 0x20 | RESOLVE_NO_XDEV;
@@ -325,9 +327,8 @@ owned_descriptor store_directory::make_parent(std::string_view path) const {
   if (directory.empty()) return found;
   const owned_descriptor above = make_parent(directory);
   if (!above) return {};
-  constexpr int mode = 0777;
   const std::string name(split(directory).name);
-  if (::mkdirat(above.get(), name.c_str(), mode) != 0 && errno != EEXIST) return {};
+  if (::mkdirat(above.get(), name.c_str(), mode_of_directories) != 0 && errno != EEXIST) return {};
   return owned_descriptor(::openat(above.get(), name.c_str(), to_go_through));
 }
 
@@ -424,8 +425,18 @@ result<file_facts> store_directory::remove(const std::string& path) const {
   return was;
 }
 
+result<file_facts> store_directory::make_directory(const std::string& path) const {
+  if (is_gone()) return failure{errc::stale_store};
+  const owned_descriptor parent = make_parent(path);
+  const std::string name(split(path).name);
+  if (!parent || ::mkdirat(parent.get(), name.c_str(), mode_of_directories) != 0) {
+    return failure{store_error(errno)};
+  }
+  return stat(path);
+}
+
 result<file_facts> store_directory::rename(const std::string& from, const std::string& to,
-                                           bool exclusive) const {
+                                           bool exclusive, bool files_only) const {
   if (is_gone()) return failure{errc::stale_store};
   // A store moves only entries that it serves.
   if (const result<file_facts> served = stat(from); !served) return served.why();
@@ -437,6 +448,7 @@ result<file_facts> store_directory::rename(const std::string& from, const std::s
   struct ::stat about = {};
   std::error_code ec = check_movable(old_parent.get(), old_name, true, about);
   if (ec) return failure{ec};
+  if (files_only && S_ISDIR(about.st_mode)) return failure{errc::permission_denied};
   const ino_t moved = about.st_ino;
   about = {};
   if (!exclusive) ec = check_movable(parent.get(), name, true, about);

@@ -92,8 +92,13 @@ class store_directory {
   /// Removes a file, or an empty directory, and tells what it was. Errors: no_such_name,
   /// already_exists (a directory that is not empty), permission_denied.
   result<file_facts> remove(const std::string& path) const;
-  /// Tells what was replaced. Errors: as give_name, and no_such_name.
-  result<file_facts> rename(const std::string& from, const std::string& to, bool exclusive) const;
+  /// Makes an empty directory, and those above it that are missing. Errors: already_exists,
+  /// no_space, permission_denied, no_such_name (a directory of the path is none), stale_store.
+  result<file_facts> make_directory(const std::string& path) const;
+  /// Tells what was replaced. Errors: as give_name, and no_such_name; permission_denied (a
+  /// directory, where it may be a file only).
+  result<file_facts> rename(const std::string& from, const std::string& to, bool exclusive,
+                            bool files_only = false) const;
 
   // For its parts.
   /// Opens what is there, as open(2) has the `flags`; nothing, with errno, where it can not.

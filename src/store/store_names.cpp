@@ -75,8 +75,18 @@ void store_names::remove(const std::string& path, done answer) {
       [answer](std::error_code ec, const file_facts&) { answer(ec); });
 }
 
+void store_names::make_directory(const std::string& path, done answer) {
+  if (const std::error_code refused = store_.admission().check_change(path)) {
+    return answer(refused);
+  }
+  store_.disk().ask<file_facts>(
+      lane::quick,
+      [path, directory = store_.directory()] { return directory->make_directory(path); },
+      [answer](std::error_code ec, const file_facts&) { answer(ec); });
+}
+
 void store_names::rename(const std::string& from, const std::string& to, bool exclusive,
-                         done answer) {
+                         bool files_only, done answer) {
   const store_admission& admission = store_.admission();
   std::error_code refused = admission.check_change(from);
   if (!refused) refused = admission.check_change(to);
@@ -86,8 +96,8 @@ void store_names::rename(const std::string& from, const std::string& to, bool ex
   if (refused) return answer(refused);
   store_.disk().ask<file_facts>(
       lane::quick,
-      [from, to, exclusive, directory = store_.directory(), quota = store_.quota()] {
-        result<file_facts> replaced = directory->rename(from, to, exclusive);
+      [from, to, exclusive, files_only, directory = store_.directory(), quota = store_.quota()] {
+        result<file_facts> replaced = directory->rename(from, to, exclusive, files_only);
         if (replaced) quota->refund(replaced->size);
         return replaced;
       },

@@ -37,7 +37,10 @@ class store_names {
                       listed answer);
   // Errors: permission_denied (the store is not writable), bad_name, busy (somebody writes it).
   void remove(const std::string& path, done answer);
-  void rename(const std::string& from, const std::string& to, bool exclusive, done answer);
+  void make_directory(const std::string& path, done answer);
+  /// `files_only`: a directory is not renamed (permission_denied).
+  void rename(const std::string& from, const std::string& to, bool exclusive, bool files_only,
+              done answer);
   void resize(const std::string& path, std::uint64_t size, done answer);
 
  private:

@@ -35,6 +35,7 @@ std::shared_ptr<store_region> store_region::make(std::shared_ptr<context_core> c
                                                  std::uint64_t size) {
   std::shared_ptr<store_region> made(new store_region(std::move(context), store, std::move(file),
                                                       std::move(place), granted, size));
+  made->require_grants();
   made->expose();
   return made;
 }

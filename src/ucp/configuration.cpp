@@ -267,10 +267,12 @@ result<void> builder::apply_one(const configuration_setting& wanted, bool ours) 
   const bool unknown = refusal == UCS_ERR_INVALID_PARAM || refusal == UCS_ERR_NO_ELEM;
   // The library's default for a transport that this UCX was built without is no loss.
   if (ours && unknown) return {};
-  return refused_configuration(
+  failure why = refused_configuration(
       ucx() + " refuses the configuration " + wanted.key + "=" + wanted.value +
           " (UCX: " + words(refusal) + "); its transport may not be installed",
       unknown ? make_error_code(errc::bad_configuration) : make_error(refusal));
+  why.ucx_status = refusal;
+  return why;
 }
 
 /// UCX has one value for the process, which its threads read from the first worker on. So the first
@@ -325,7 +327,8 @@ result<configuration> configuration::make(ucp_api& api, const context_options& o
         status == UCS_ERR_INVALID_PARAM ? make_error_code(errc::bad_configuration)
                                         : make_error(status),
         "making a context: UCX can not read its configuration from the environment, UCX_* (UCX: " +
-            words(status) + ")"};
+            words(status) + ")",
+        status};
   }
   configuration made(api, read);
   builder work(api, read);

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <new>
 
 #include "os/huge_page.hpp"
@@ -53,8 +55,11 @@ bool claim_file() noexcept {
 
 int make_file() noexcept {
   constexpr unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-  const int file = ::memfd_create("ucxio", flags | never_executable);
-  return file >= 0 || errno != EINVAL ? file : ::memfd_create("ucxio", flags);
+  int file = ::memfd_create("ucxio", flags | never_executable);
+  if (file < 0 && errno == EINVAL) file = ::memfd_create("ucxio", flags);
+  // Another user that has it for reading must not open it again, for writing.
+  if (file >= 0) ::fchmod(file, S_IRUSR | S_IWUSR);
+  return file;
 }
 
 /// Returns whether a file may be as long: the system kills a process that makes a longer one.
@@ -156,6 +161,13 @@ bool shared_memory::locate() noexcept {
   location_.device = found.st_dev;
   location_.inode = found.st_ino;
   return true;
+}
+
+/// The system lets a process open its own descriptors again, also with `PR_SET_DUMPABLE` 0.
+owned_descriptor shared_memory::reopen(bool writes) const noexcept {
+  std::array<char, 40> name = {};
+  std::snprintf(name.data(), name.size(), "/proc/self/fd/%d", file_);
+  return owned_descriptor(::open(name.data(), (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC));
 }
 
 shared_memory::~shared_memory() {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 
+#include "base/owned_descriptor.hpp"
 #include "base/result.hpp"
 #include "ucx/remote_descriptor.hpp"
 
@@ -49,6 +50,9 @@ class shared_memory {
 
   std::byte* data() const noexcept { return data_; }
   memfd_handle location() const noexcept { return location_; }
+  /// Opens the file once more, for a peer. One that is not opened for writing can not be mapped for
+  /// it. Nothing where that fails.
+  owned_descriptor reopen(bool writes) const noexcept;
 
  private:
   shared_memory(int file, std::uint64_t size) noexcept : file_(file), size_(size) {}

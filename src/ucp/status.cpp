@@ -1,6 +1,8 @@
 #include "ucp/status.hpp"
 
 #include <cerrno>
+#include <string_view>
+#include <utility>
 
 #include "base/forked_child.hpp"
 
@@ -77,6 +79,33 @@ errc to_loss(ucs_status_t status, connection_stage stage) noexcept {
   }
 }
 
+transfer_fate fate_of(ucs_status_t status) noexcept {
+  switch (to_errc(status)) {
+    case errc::connection_reset:
+    case errc::timed_out:
+    case errc::canceled:  // by the end of the connection: nothing else cancels a transfer
+      return transfer_fate::lost;
+    case errc::io_error:
+      return transfer_fate::unclear;
+    default:
+      return transfer_fate::alone;
+  }
+}
+
+/// Not by `fate_of` and `to_loss`: g++ 14.2 then derives wrong ranges from -O2 on, and returns
+/// canceled or timed_out.
+std::error_code transfer_error(ucs_status_t status) noexcept {
+  if (status == UCS_OK || status == UCS_INPROGRESS) return {};
+  switch (const errc why = to_errc(status)) {
+    case errc::connection_reset:
+    case errc::timed_out:
+    case errc::canceled:
+      return errc::connection_reset;
+    default:
+      return why;
+  }
+}
+
 std::string words(ucs_status_t status) { return ucs_status_string(status); }
 
 const char* thread_mode_name(ucs_thread_mode_t mode) noexcept {
@@ -143,3 +172,41 @@ errc from_errno(int number) noexcept {
 }
 
 }  // namespace ucx::detail
+
+std::string_view ucx::ucx_status_name(int status) noexcept {
+  static constexpr std::pair<int, std::string_view> names[]{
+      {UCS_OK, "UCS_OK"},
+      {UCS_INPROGRESS, "UCS_INPROGRESS"},
+      {UCS_ERR_NO_MESSAGE, "UCS_ERR_NO_MESSAGE"},
+      {UCS_ERR_NO_RESOURCE, "UCS_ERR_NO_RESOURCE"},
+      {UCS_ERR_IO_ERROR, "UCS_ERR_IO_ERROR"},
+      {UCS_ERR_NO_MEMORY, "UCS_ERR_NO_MEMORY"},
+      {UCS_ERR_INVALID_PARAM, "UCS_ERR_INVALID_PARAM"},
+      {UCS_ERR_UNREACHABLE, "UCS_ERR_UNREACHABLE"},
+      {UCS_ERR_INVALID_ADDR, "UCS_ERR_INVALID_ADDR"},
+      {UCS_ERR_NOT_IMPLEMENTED, "UCS_ERR_NOT_IMPLEMENTED"},
+      {UCS_ERR_MESSAGE_TRUNCATED, "UCS_ERR_MESSAGE_TRUNCATED"},
+      {UCS_ERR_NO_PROGRESS, "UCS_ERR_NO_PROGRESS"},
+      {UCS_ERR_BUFFER_TOO_SMALL, "UCS_ERR_BUFFER_TOO_SMALL"},
+      {UCS_ERR_NO_ELEM, "UCS_ERR_NO_ELEM"},
+      {UCS_ERR_SOME_CONNECTS_FAILED, "UCS_ERR_SOME_CONNECTS_FAILED"},
+      {UCS_ERR_NO_DEVICE, "UCS_ERR_NO_DEVICE"},
+      {UCS_ERR_BUSY, "UCS_ERR_BUSY"},
+      {UCS_ERR_CANCELED, "UCS_ERR_CANCELED"},
+      {UCS_ERR_SHMEM_SEGMENT, "UCS_ERR_SHMEM_SEGMENT"},
+      {UCS_ERR_ALREADY_EXISTS, "UCS_ERR_ALREADY_EXISTS"},
+      {UCS_ERR_OUT_OF_RANGE, "UCS_ERR_OUT_OF_RANGE"},
+      {UCS_ERR_TIMED_OUT, "UCS_ERR_TIMED_OUT"},
+      {UCS_ERR_EXCEEDS_LIMIT, "UCS_ERR_EXCEEDS_LIMIT"},
+      {UCS_ERR_UNSUPPORTED, "UCS_ERR_UNSUPPORTED"},
+      {UCS_ERR_REJECTED, "UCS_ERR_REJECTED"},
+      {UCS_ERR_NOT_CONNECTED, "UCS_ERR_NOT_CONNECTED"},
+      {UCS_ERR_CONNECTION_RESET, "UCS_ERR_CONNECTION_RESET"},
+      {UCS_ERR_ENDPOINT_TIMEOUT, "UCS_ERR_ENDPOINT_TIMEOUT"},
+  };
+  for (const auto& [number, name] : names) {
+    if (number == status) return name;
+  }
+  if (UCS_IS_LINK_ERROR(status)) return "UCS_ERR_LINK_FAILURE";
+  return UCS_IS_ENDPOINT_ERROR(status) ? "UCS_ERR_ENDPOINT_FAILURE" : "";
+}

@@ -30,6 +30,21 @@ enum class connection_stage {
 /// UCX has connected the two: both are refusals.
 errc to_loss(ucs_status_t status, connection_stage stage) noexcept;
 
+/// How a connection stands after the failure of a transfer.
+enum class transfer_fate {
+  alone,    ///< The connection goes on.
+  unclear,  ///< UCX could not register the memory; or the connection is lost, and UCX says so soon.
+  lost,     ///< The connection is lost, if UCX has not said so yet.
+};
+
+/// Returns how it stands. UCX ends transfers before it calls the connection's error handler.
+/// REQUIRES: `status` is a failure of what UCX had begun.
+transfer_fate fate_of(ucs_status_t status) noexcept;
+
+/// Returns the error of a transfer or flush that UCX has ended. Of a lost connection it is that of
+/// the loss; none for UCS_OK.
+std::error_code transfer_error(ucs_status_t status) noexcept;
+
 /// Returns UCX's own words for `status`.
 std::string words(ucs_status_t status);
 

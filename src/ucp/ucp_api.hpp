@@ -10,13 +10,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "base/owned_descriptor.hpp"
 #include "base/time_source.hpp"
 #include "os/lockable_memory.hpp"
 #include "os/rdma_port.hpp"
+#include "ucx/peer_identity.hpp"
 
 namespace ucx::detail {
 
@@ -104,6 +107,17 @@ class ucp_api : public time_source {
   virtual void request_cancel(ucp_worker_h worker, void* request) = 0;
   virtual void request_free(void* request) = 0;
 
+  // Descriptors of files beside messages, which UCX does not carry.
+  /// Returns whether the connection carries them.
+  virtual bool ep_carries_files(ucp_ep_h) const noexcept { return false; }
+  /// From here on `ep_passed_file` returns those that come; before, the system drops them.
+  virtual void ep_take_files(ucp_ep_h) noexcept {}
+  /// Passes `file` with the next message, which has no payload.
+  virtual void ep_pass_file(ucp_ep_h, owned_descriptor) noexcept {}
+  /// Takes the file that came with the message that the handler is told of; nothing where none
+  /// came. It is sealed memory: nothing that is done with it waits for anybody.
+  virtual owned_descriptor ep_passed_file(ucp_ep_h) noexcept { return {}; }
+
   /// Binds a socket and listens on this address for a moment. Returns 0, or what `errno` was.
   virtual int try_listen(const sockaddr* address, socklen_t size) = 0;
 
@@ -115,6 +129,14 @@ class ucp_api : public time_source {
   /// Tells UCX's cache of registrations that these pages are no longer what they were, as if they
   /// had been unmapped. UCX lets go of them at its next registration.
   virtual void forget_registration(const void* address, std::size_t size) noexcept = 0;
+
+  /// Returns who has connected, where that is known of an accepted endpoint; else null.
+  virtual std::shared_ptr<const peer_identity> identity_of(ucp_ep_h) const noexcept {
+    return nullptr;
+  }
+
+  /// Returns whether UCX is called; else sockets of this library play it (`socket_api`).
+  virtual bool is_ucx() const noexcept { return true; }
 
   /// Returns whether processes can map each other's memory: not where they are simulated.
   virtual bool may_share_memory() const noexcept { return true; }

@@ -22,7 +22,7 @@ constexpr std::size_t longest_text = 2048;     // Names have 1024 bytes at most.
 constexpr std::size_t longest_binary = 65536;  // No message is longer.
 constexpr std::size_t deepest_nesting = 4;
 
-constexpr auto last_type = static_cast<std::uint8_t>(control_type::fetched);
+constexpr auto last_type = static_cast<std::uint8_t>(control_type::make_directory);
 
 /// Checks type and body of a message, and lets `read` fill the body's fields.
 template <class Body, class Read>
@@ -64,8 +64,9 @@ std::vector<std::byte> encode_control(const control_header& header, const hello_
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const welcome_body& body) {
-  control_writer made(header, 3);
+  control_writer made(header, body.identity.empty() ? 3 : 4);
   made.put(body.version).put(std::string_view(body.library)).put(body.features);
+  if (!body.identity.empty()) made.put(std::string_view(body.identity));
   return made.take();
 }
 
@@ -164,6 +165,11 @@ std::vector<std::byte> encode_control(const control_header& header, const digest
   }
   const std::vector<std::byte> bytes = std::move(halves.bytes());
   return control_writer(header, 1).put(std::span<const std::byte>(bytes)).take();
+}
+
+std::vector<std::byte> encode_control(const control_header& header,
+                                      const make_directory_body& body) {
+  return control_writer(header, 1).put(std::string_view(body.name)).take();
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const put_body& body) {
@@ -268,6 +274,7 @@ std::optional<welcome_body> decode_welcome(std::span<const std::byte> wire) {
         body.version = static_cast<std::uint32_t>(fields.number(0xffffffff));
         body.library = fields.text();
         body.features = fields.number();
+        if (fields.more()) body.identity = fields.text();
       });
 }
 
@@ -355,6 +362,12 @@ std::optional<remove_body> decode_remove(std::span<const std::byte> wire) {
   return decode<remove_body>(
       wire, control_type::remove,
       [](control_fields& fields, remove_body& body) { body.name = fields.text(); });
+}
+
+std::optional<make_directory_body> decode_make_directory(std::span<const std::byte> wire) {
+  return decode<make_directory_body>(
+      wire, control_type::make_directory,
+      [](control_fields& fields, make_directory_body& body) { body.name = fields.text(); });
 }
 
 std::optional<rename_body> decode_rename(std::span<const std::byte> wire) {

@@ -52,15 +52,19 @@ enum class control_type : std::uint8_t {
   stored = 22,   ///< Server: how that went with each.
   fetch = 23,    ///< Client: asks for all that is in some files.
   fetched = 24,  ///< Server: that.
+
+  // Of empty directories: only where both sides have that feature.
+  make_directory = 25,  ///< Client: asks for a directory; answered by `done`.
 };
 
 /// The features that hello and welcome tell, as bits.
 struct control_feature {
   static constexpr std::uint64_t stores = 1;
-  static constexpr std::uint64_t measuring = 2;  ///< Files are asked again how long they are.
-  static constexpr std::uint64_t digests = 4;    ///< The owner hashes what is in files.
-  static constexpr std::uint64_t contents = 8;   ///< Short files travel whole.
-  static constexpr std::uint64_t all = stores | measuring | digests | contents;
+  static constexpr std::uint64_t measuring = 2;     ///< Files are asked again how long they are.
+  static constexpr std::uint64_t digests = 4;       ///< The owner hashes what is in files.
+  static constexpr std::uint64_t contents = 8;      ///< Short files travel whole.
+  static constexpr std::uint64_t directories = 16;  ///< Directories are made by themselves.
+  static constexpr std::uint64_t all = stores | measuring | digests | contents | directories;
 };
 
 /// Begins every message; the body, if any, is one MessagePack array behind it.
@@ -98,6 +102,7 @@ struct welcome_body {
   std::uint32_t version = control_version;  ///< The one that both speak; else the server's newest.
   std::string library = {};
   std::uint64_t features = 0;
+  std::string identity = {};  ///< Of the client, for people; empty of earlier versions.
 };
 
 struct open_body {
@@ -206,6 +211,10 @@ struct digested_body {
   std::vector<content_digest> digests = {};
 };
 
+struct make_directory_body {
+  std::string name = {};
+};
+
 struct put_body {
   struct file {
     std::string name = {};
@@ -254,6 +263,8 @@ std::vector<std::byte> encode_control(const control_header& header, const resize
 std::vector<std::byte> encode_control(const control_header& header, const measure_body& body);
 std::vector<std::byte> encode_control(const control_header& header, const digest_body& body);
 std::vector<std::byte> encode_control(const control_header& header, const digested_body& body);
+std::vector<std::byte> encode_control(const control_header& header,
+                                      const make_directory_body& body);
 std::vector<std::byte> encode_control(const control_header& header, const put_body& body);
 std::vector<std::byte> encode_control(const control_header& header, const stored_body& body);
 std::vector<std::byte> encode_control(const control_header& header, const fetch_body& body);
@@ -293,6 +304,7 @@ std::optional<resize_body> decode_resize(std::span<const std::byte> wire);
 std::optional<measure_body> decode_measure(std::span<const std::byte> wire);
 std::optional<digest_body> decode_digest(std::span<const std::byte> wire);
 std::optional<digested_body> decode_digested(std::span<const std::byte> wire);
+std::optional<make_directory_body> decode_make_directory(std::span<const std::byte> wire);
 std::optional<put_body> decode_put(std::span<const std::byte> wire);
 std::optional<stored_body> decode_stored(std::span<const std::byte> wire);
 std::optional<fetch_body> decode_fetch(std::span<const std::byte> wire);

@@ -14,7 +14,7 @@ bool known(std::uint8_t code) noexcept {
   const auto between = [code](opcode first, opcode last) {
     return code >= static_cast<std::uint8_t>(first) && code <= static_cast<std::uint8_t>(last);
   };
-  return between(opcode::hello, opcode::control) || between(opcode::atomic, opcode::notified);
+  return between(opcode::hello, opcode::control) || between(opcode::atomic, opcode::pass_file);
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ enum class opcode : std::uint8_t {
   write_batch = 35,  ///< Payload: ranges, and the bytes for each; answered by `written`.
   notify = 36,       ///< Tells the owner of `region` the number `offset`.
   notified = 37,     ///< Answer to notify: the owner has it, or why not.
+  pass_file = 38,    ///< Passes the file of `region`, beside it, with the rights in `offset`.
 };
 
 /// One frame: the same 64 bytes for every opcode, unused fields zero.

@@ -13,6 +13,8 @@ namespace {
 constexpr std::uint32_t known_features = 0x1f;
 constexpr std::uint32_t feature_borrows = std::uint32_t{1} << 31U;
 constexpr std::uint32_t feature_fetches = std::uint32_t{1} << 30U;
+constexpr std::uint32_t feature_lends = std::uint32_t{1} << 29U;
+constexpr std::uint32_t feature_files = std::uint32_t{1} << 28U;
 constexpr std::uint32_t flag_unique = 1;
 
 template <class Bytes>
@@ -39,7 +41,8 @@ std::vector<std::byte> introduction::encode() const {
   wire_writer writer = envelope::begin(letters);
   writer.put(identity);
   writer.put(static_cast<std::uint32_t>(features) | (borrows ? feature_borrows : 0) |
-             (fetches ? feature_fetches : 0));
+             (fetches ? feature_fetches : 0) | (lends ? feature_lends : 0) |
+             (takes_files ? feature_files : 0));
   writer.put(unique ? flag_unique : std::uint32_t{0});
   writer.put(segment);
   writer.put(largest_eager);
@@ -63,6 +66,8 @@ std::optional<introduction> decode_introduction(std::span<const std::byte> wire)
   read.features = static_cast<feature>(features & known_features);
   read.borrows = (features & feature_borrows) != 0;
   read.fetches = (features & feature_fetches) != 0;
+  read.lends = (features & feature_lends) != 0;
+  read.takes_files = (features & feature_files) != 0;
   const auto flags = reader.take<std::uint32_t>();
   ok = ok && (flags & ~flag_unique) == 0;
   read.unique = (flags & flag_unique) != 0;
@@ -99,6 +104,8 @@ greeting read_greeting(std::span<const std::byte> payload) noexcept {
       read.introduction = payload.first(length);
     } else if (is(process_identity::letters) && read.process.empty()) {
       read.process = payload.first(length);
+    } else if (is(host_letters) && read.host.empty()) {
+      read.host = payload.first(length);
     }
     payload = payload.subspan(length);
   }

@@ -13,6 +13,7 @@
 
 #include "ucx/connection_report.hpp"
 #include "ucx/context.hpp"
+#include "wire/host_identity.hpp"
 #include "wire/process_identity.hpp"
 
 namespace ucx::detail {
@@ -28,9 +29,11 @@ struct introduction {
 
   std::uint64_t identity = 0;  ///< Of the worker, drawn at random; 0: not told.
   feature features = feature::none;
-  bool borrows = false;  ///< Reads messages out of the peer's memory, where it can.
-  bool fetches = false;  ///< Reads messages of the peer by RMA, if that has a key.
-  bool unique = false;   ///< The initiator wants no second connection between the two workers.
+  bool borrows = false;      ///< Reads messages out of the peer's memory, where it can.
+  bool fetches = false;      ///< Reads messages of the peer by RMA, if that has a key.
+  bool lends = false;        ///< Lends room for messages, and takes changes of what it was lent.
+  bool takes_files = false;  ///< Keeps files of memory that the peer passes over a Unix socket.
+  bool unique = false;       ///< The initiator wants no second connection between the two workers.
   std::uint64_t segment = 0;
   std::uint64_t largest_eager = 0;
   std::uint64_t largest_header = 0;
@@ -39,6 +42,8 @@ struct introduction {
   std::string words = {};  ///< Why the connection is refused.
   /// In a separate envelope: the side's process, where that is told.
   std::optional<process_identity> process = {};
+  /// Likewise: the side's host, which an initiator tells over UCX.
+  std::optional<host_number> host = {};
 
   /// Writes it; what is longer than its limit is cut off.
   std::vector<std::byte> encode() const;
@@ -54,6 +59,7 @@ struct greeting {
   std::span<const std::byte> address = {};       ///< The envelope of the worker address, if any.
   std::span<const std::byte> introduction = {};  ///< Likewise.
   std::span<const std::byte> process = {};       ///< Likewise.
+  std::span<const std::byte> host = {};          ///< Likewise.
 };
 
 /// Takes a payload apart, without opening the envelopes. Unknown ones are passed over.

@@ -56,6 +56,11 @@ bool carries_status(parcel_code code) noexcept {
   return code == parcel_code::refusal || code == parcel_code::withdrawal;
 }
 
+bool is_change(std::uint64_t value) noexcept {
+  return value >= static_cast<std::uint64_t>(loan_change::more) &&
+         value <= static_cast<std::uint64_t>(loan_change::want);
+}
+
 bool is_kind(unsigned value) noexcept {
   return value <= static_cast<unsigned>(message_kind::stream);
 }
@@ -83,7 +88,7 @@ std::optional<read_parcel> decode_parcel(std::span<const std::byte> wire,
   const auto kind = static_cast<std::uint8_t>(wire[2]);
   const std::byte flags = wire[3] & flags_mask;
   if (code < static_cast<std::uint8_t>(parcel_code::message) ||
-      code > static_cast<std::uint8_t>(parcel_code::credit) || !is_kind(kind) || !is_flag(flags)) {
+      code > static_cast<std::uint8_t>(parcel_code::loan) || !is_kind(kind) || !is_flag(flags)) {
     return {};
   }
   read_parcel read;
@@ -101,6 +106,7 @@ std::optional<read_parcel> decode_parcel(std::span<const std::byte> wire,
   said.number = take_at<std::uint64_t>(wire, 16);
   said.tag = take_at<std::uint64_t>(wire, 24);
   said.length = take_at<std::uint64_t>(wire, 32);
+  if (said.code == parcel_code::loan && !is_change(said.tag)) return {};
   read.header = wire.subspan(parcel::size);
   const std::size_t header = carries_header(said.code) ? said.header_length : 0;
   if (header > std::min(read.header.size(), parcel::longest_user_header)) return {};

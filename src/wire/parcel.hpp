@@ -20,6 +20,7 @@ enum class parcel_code : std::uint8_t {
   refusal = 5,     ///< Receiver: will not have the message, or no more of it (`status`).
   withdrawal = 6,  ///< Sender: the announced message will not be sent, or no more of it.
   credit = 7,      ///< Nothing but `credit`.
+  loan = 8,        ///< The room that the receiver of messages lends changes, or is to.
 };
 
 /// The kinds of messages. Values are of the wire.
@@ -27,6 +28,15 @@ enum class message_kind : std::uint8_t {
   tagged = 0,  ///< Matched by tag.
   active = 1,  ///< For the handler of the message's number.
   stream = 2,  ///< A part of the connection's byte stream.
+};
+
+/// The words of a `loan`, in `tag`. They are about `length` units. Values are of the wire.
+enum class loan_change : std::uint64_t {
+  more = 1,    ///< Lender: they are lent, too.
+  less = 2,    ///< Lender: of those that were used, they do not come back.
+  recall = 3,  ///< Lender: give back what you do not use, down to a loan of so many.
+  back = 4,    ///< Borrower, to a recall: they are given back; may be none.
+  want = 5,    ///< Borrower: there were too few.
 };
 
 /// The header of every parcel but brief ones: 40 bytes, unused fields zero.
@@ -50,8 +60,10 @@ struct parcel {
   /// refusal, withdrawal: that of the message. Piece: the receive's number.
   std::uint64_t number = 0;
   /// Message, announce: the tag, or the number of an active message. Grant: the receive's number.
+  /// Loan: a `loan_change`.
   std::uint64_t tag = 0;
   /// Message, announce: bytes of the message. Piece: offset of the payload. Grant: bytes to send.
+  /// Loan: units.
   std::uint64_t length = 0;
 
   void encode(std::span<std::byte, size> into) const noexcept;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/deadline.hpp"
+
 namespace ucx::detail {
 
 void call_schedule::at(clock::time_point when, std::shared_ptr<scheduled> call) {
@@ -21,11 +23,27 @@ clock::time_point call_schedule::next() const noexcept {
 }
 
 std::shared_ptr<scheduled> call_schedule::take_due(clock::time_point now) {
-  if (timers_.empty() || timers_.begin()->first > now) return nullptr;
-  std::shared_ptr<scheduled> due = std::move(timers_.begin()->second);
-  timers_.erase(timers_.begin());
-  due->timer.reset();
-  return due;
+  while (next() <= now && !timers_.empty()) {
+    if (!timers_.begin()->second->repeats) {
+      std::shared_ptr<scheduled> due = std::move(timers_.begin()->second);
+      timers_.erase(timers_.begin());
+      due->timer.reset();
+      return due;
+    }
+    std::shared_ptr<scheduled> due = timers_.begin()->second;
+    move_first_behind(now);
+    if (!std::exchange(due->is_due, true)) return due;
+  }
+  return nullptr;
+}
+
+/// The first timer repeats: leaves out the times that have passed.
+void call_schedule::move_first_behind(clock::time_point now) noexcept {
+  scheduled::timers::node_type first = timers_.extract(timers_.begin());
+  scheduled& call = *first.mapped();
+  const clock::duration passed = (now - first.key()) / call.period * call.period;
+  first.key() = after(first.key() + passed, call.period);
+  call.timer = timers_.insert(std::move(first));
 }
 
 void call_schedule::take(progress_phase when, std::vector<std::shared_ptr<scheduled>>& into) {

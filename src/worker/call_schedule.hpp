@@ -24,7 +24,7 @@ class worker_core;
 ///     from      to        when
 ///     waiting   running   it is called
 ///     waiting   over      it was taken back, or the worker goes
-///     running   waiting   it was called, and is called in each round
+///     running   waiting   it was called, and will be again
 ///     running   last      it was taken back meanwhile
 ///     running   over      it was called, once
 ///     last      over      it was called
@@ -44,6 +44,8 @@ struct scheduled {
   std::weak_ptr<worker_core> worker;
   move_only_handler<> function;
   bool repeats = false;
+  clock::duration period{};               // of a timer that repeats
+  bool is_due = false;                    // it was taken out, and its call has not ended
   std::optional<timers::iterator> timer;  // where it waits for a time
 
  private:
@@ -77,7 +79,8 @@ class call_schedule {
 
   /// Returns when the first timer is due.
   clock::time_point next() const noexcept;
-  /// Takes out a timer that is due; nothing if none is.
+  /// Takes out a timer that is due; nothing if none is. One that repeats goes on to its next time.
+  /// It is not returned while its last call has not ended.
   std::shared_ptr<scheduled> take_due(clock::time_point now);
 
   /// Returns whether a round has to call anything in this phase. From any thread.
@@ -105,6 +108,7 @@ class call_schedule {
 
  private:
   static std::size_t index(progress_phase when) noexcept { return static_cast<std::size_t>(when); }
+  void move_first_behind(clock::time_point now) noexcept;
 
   scheduled::timers timers_;
   std::array<std::vector<std::shared_ptr<scheduled>>, 2> in_progress_;

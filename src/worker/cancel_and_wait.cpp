@@ -1,5 +1,6 @@
 #include "worker/cancel_and_wait.hpp"
 
+#include <chrono>
 #include <mutex>
 
 #include "base/deadline.hpp"
@@ -13,20 +14,25 @@
 namespace ucx::detail {
 namespace {
 
-/// Ends a transfer inside a handler, where nothing may wait for it: its connection goes, and the
-/// transfer with it. On one host UCX ends it without anybody's help, and without being told to.
+/// So long a handler waits for what is under way: hardware, and a peer that answers, are faster.
+constexpr std::chrono::milliseconds moment{5};
+
+/// Ends a transfer inside a handler, where nothing may wait for it for long: its connection goes,
+/// and the transfer with it. On one host UCX ends it without anybody's help, and without being told
+/// to.
 void finish_here(operation& operation) {
   worker_core& worker = operation.worker();
   driven_connection& connection = *operation.connection();
-  if (connection.detects_failure()) {
-    connection.fail(make_error_code(errc::connection_reset),
-                    if_there_is_memory("a transfer was given up inside a completion handler"));
-    return connection.drop();
-  }
-  const clock::time_point until = after(worker.api().now(), worker.options().heartbeat_timeout);
+  const bool may_be_dropped = connection.detects_failure();
+  const clock::time_point until =
+      after(worker.api().now(), may_be_dropped ? moment : worker.options().heartbeat_timeout);
   while (!operation.done() && worker.api().now() < until) {
     if (worker.progress_ucx() == 0) worker.api().relax();
   }
+  if (operation.done() || !may_be_dropped) return;
+  connection.fail(make_error_code(errc::connection_reset),
+                  if_there_is_memory("a transfer was given up inside a completion handler"));
+  connection.drop();
 }
 
 }  // namespace
@@ -39,6 +45,8 @@ void cancel_and_wait(operation& operation) noexcept {
     if (operation.done()) return;
     operation.give_up(errc::canceled);
     if (operation.done()) return;
+    // The library's own from here on, and its peer's: it has no memory of the caller's.
+    if (operation.is_own() && operation.awaits_peer()) return;
     if (worker.in_handler() && operation.connection() != nullptr) {
       finish_here(operation);
       return;

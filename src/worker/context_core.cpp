@@ -8,6 +8,10 @@
 #include <utility>
 
 #include "base/forked_child.hpp"
+#include "carrier/carrier_api.hpp"
+#include "carrier/carrier_failure.hpp"
+#include "carrier/segment.hpp"
+#include "carrier/tls.hpp"
 #include "os/device_name.hpp"
 #include "ucp/configuration.hpp"
 #include "ucp/context_description.hpp"
@@ -44,7 +48,48 @@ bool asks_for_ipv6(const context_options& options) {
   return inherits;
 }
 
+feature without(feature set, feature gone) noexcept {
+  return static_cast<feature>(static_cast<unsigned>(set) & ~static_cast<unsigned>(gone));
+}
+
+/// So much goes before a short message that comes behind it, with a page for what is beside it.
+constexpr std::size_t longest_socket_piece = (std::size_t{256} << 10U) + 4096;
+static_assert(longest_socket_piece <= segment_head::longest_payload);
+
+bool names(const context_options& options, std::string_view transport) noexcept {
+  return std::find(options.transports.begin(), options.transports.end(), transport) !=
+         options.transports.end();
+}
+
+/// Returns what a context of sockets can not do of this; empty where it can.
+std::string complaint_about_sockets(const context_options& options) {
+  const std::string transport =
+      std::string("the transport \"") + (asks_for_tls(options) ? tls_transport : socket_transport);
+  if (options.transports.size() > (asks_for_unix_beside(options) ? 2 : 1)) {
+    return transport + "\" is no transport of UCX's, and has no other one beside it";
+  }
+  if (!options.devices.empty()) {
+    return transport +
+           "\" takes no devices: the address that is bound or connected to "
+           "decides";
+  }
+  if (!options.configuration.empty()) {
+    return transport + "\" has no keys of UCX's, as " + options.configuration.begin()->first;
+  }
+  return trusted_peers{options.peer_users, options.peer_groups}.complaint();
+}
+
 }  // namespace
+
+bool asks_for_sockets(const context_options& options) noexcept {
+  return names(options, socket_transport) || names(options, tls_transport);
+}
+
+bool asks_for_tls(const context_options& options) noexcept { return names(options, tls_transport); }
+
+bool asks_for_unix_beside(const context_options& options) noexcept {
+  return asks_for_tls(options) && names(options, unix_transport);
+}
 
 context_core::context_core(ucp_api& api, const context_options& options,
                            std::unique_ptr<logger> log)
@@ -65,6 +110,12 @@ result<std::shared_ptr<context_core>> context_core::make(ucp_api& api,
                                                          const context_options& options,
                                                          const device_limit& limit) {
   if (is_forked_child()) return failure{errc::forked_child, "making a context"};
+  if (asks_for_sockets(options)) return make_of_sockets(options, limit);
+  if (options.transports.size() == 1 && names(options, ucx_transport)) {
+    context_options by_choice = options;
+    by_choice.transports.clear();
+    return make(api, by_choice, limit);
+  }
   auto log = logger::make(options.log, options.name);
   if (!log) return log.why();
   std::shared_ptr<context_core> made(new context_core(api, options, *std::move(log)));
@@ -96,6 +147,47 @@ result<std::shared_ptr<context_core>> context_core::make(ucp_api& api,
   return made;
 }
 
+result<std::shared_ptr<context_core>> context_core::make_of_sockets(const context_options& options,
+                                                                    const device_limit& limit) {
+  if (const std::string wrong = complaint_about_sockets(options); !wrong.empty()) {
+    return failure{errc::bad_configuration, "making a context: " + wrong};
+  }
+  if (options.require_rdma) {
+    return failure{errc::no_rdma, "making a context: a transport over sockets is no RDMA hardware"};
+  }
+  auto log = logger::make(options.log, options.name);
+  if (!log) return log.why();
+  std::shared_ptr<context_core> made(new context_core(socket_api(), options, *std::move(log)));
+  made->features_ = without(options.features, feature::rma);
+  made->speaks_ipv6_ = true;
+  made->take_segment(longest_socket_piece);
+  ucp_params_t params = {};
+  if (!options.name.empty()) {
+    params.field_mask |= UCP_PARAM_FIELD_NAME;
+    params.name = options.name.c_str();
+  }
+  socket_configuration chosen;
+  chosen.trusted = {options.peer_users, options.peer_groups};
+  chosen.log = made->log_.get();
+  if (asks_for_tls(options)) {
+    auto tls =
+        make_tls({.tokens = options.token_file, .towards = limit.towards, .log = made->log_.get()});
+    if (!tls) return failure{tls.why().code, "TLS: " + tls.why().text};
+    chosen.tls = made->tls_ = *std::move(tls);
+    made->has_unix_beside_ = chosen.clear_unix = asks_for_unix_beside(options);
+  }
+  if (!limit.without_unix.empty()) {
+    made->unused_.push_back(limit.without_unix);
+    made->log_->write(log_level::info, "not used: " + limit.without_unix);
+  }
+  const ucs_status_t status =
+      made->api_.init(&params, reinterpret_cast<const ucp_config_t*>(&chosen), &made->handle_);
+  if (status != UCS_OK) return failure{resource_error(status), "making a context"};
+  made->resources_ = resources_of(made->api_, made->handle_);
+  made->log_->write(log_level::info, "context of sockets, without UCX");
+  return made;
+}
+
 result<std::vector<withheld_transport>> context_core::init(const context_options& options,
                                                            const device_choice& chosen) {
   const auto config = detail::configuration::make(api_, chosen.options(), chosen.rest());
@@ -114,7 +206,7 @@ result<std::vector<withheld_transport>> context_core::init(const context_options
   const ucs_status_t status = api_.init(&params, config->handle(), &handle_);
   if (status != UCS_OK) {
     handle_ = nullptr;
-    failure why{resource_error(status), "making a context (UCX: " + words(status) + ")"};
+    failure why{resource_error(status), "making a context (UCX: " + words(status) + ")", status};
     const bool none_there =
         why.code == errc::unreachable || why.code == errc::unexpected || why.code == errc::io_error;
     if (none_there && (!chosen.options().devices.empty() || !options.transports.empty())) {
@@ -143,7 +235,7 @@ result<std::shared_ptr<context_core>> context_core::adopt(ucp_api& api, ucp_cont
   made->owned_ = false;
   made->handle_ = handle;
   const result<context_attributes> told = made->attributes();
-  if (!told) return failure{told.why().code, adopting};
+  if (!told) return failure{told.why().code, adopting, told.why().ucx_status};
   made->single_threaded_ = told->thread_mode == "single";
   made->speaks_ipv6_ = asks_for_ipv6(alike);
   made->take_segment(options.segment_size);
@@ -173,7 +265,8 @@ result<context_attributes> context_core::attributes() const {
   asked.field_mask = UCP_ATTR_FIELD_NAME | UCP_ATTR_FIELD_THREAD_MODE |
                      UCP_ATTR_FIELD_MEMORY_TYPES | UCP_ATTR_FIELD_REQUEST_SIZE;
   const ucs_status_t status = api().context_query(handle_, &asked);
-  if (status != UCS_OK) return failure{make_error(status), "asking for a context's attributes"};
+  if (status != UCS_OK)
+    return failure{make_error(status), "asking for a context's attributes", status};
   context_attributes made;
   made.name = asked.name;
   made.thread_mode = thread_mode_name(asked.thread_mode);
@@ -188,6 +281,21 @@ result<context_attributes> context_core::attributes() const {
     if ((asked.memory_types & (std::uint64_t{1} << type)) != 0) made.memory.push_back(kind);
   }
   return made;
+}
+
+std::string context_core::words_of(ucs_status_t status) const {
+  if (is_of_ucx()) return "UCX: " + words(status);
+  const auto known = carrier_failure_of(status);
+  if (!known) return "socket: " + words(status);
+  return std::string(known->layer) + ": " + std::string(known->words);
+}
+
+/// Over sockets the peer's first bytes tell its version.
+errc context_core::loss_of(ucs_status_t status, connection_stage stage) const noexcept {
+  if (is_of_ucx()) return to_loss(status, stage);
+  if (status == UCS_ERR_UNSUPPORTED) return errc::version_mismatch;
+  if (const auto known = carrier_failure_of(status)) return known->code;
+  return to_loss(status, stage);
 }
 
 std::string context_core::description() const { return description_of(api(), handle_); }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "os/network_device.hpp"
 #include "ucp/forked_ucp.hpp"
 #include "ucp/piece_sizes.hpp"
+#include "ucp/status.hpp"
 #include "ucp/ucp_api.hpp"
 #include "ucx/context.hpp"
 #include "worker/context_workers.hpp"
@@ -22,15 +24,24 @@
 
 namespace ucx::detail {
 
+/// Returns whether the options name the transport "socket" or "tls", ours: UCX is not called then.
+bool asks_for_sockets(const context_options& options) noexcept;
+/// Returns whether they name "tls".
+bool asks_for_tls(const context_options& options) noexcept;
+/// Returns whether they name "unix" beside it.
+bool asks_for_unix_beside(const context_options& options) noexcept;
+
 class device_choice;
 class process_watcher;
+class tls_context;
 struct withheld_transport;
 
 /// It has more members than a class should. Each is a separate fact about UCX's context, which is
 /// found when that is made, and does not change.
 class context_core : public std::enable_shared_from_this<context_core> {
  public:
-  /// Makes the UCP context. `limit` counts where the options name no devices.
+  /// Makes the UCP context. `limit` counts where the options name no devices. Where they name the
+  /// transport "socket", UCX is not called: `socket_api` plays it.
   static result<std::shared_ptr<context_core>> make(ucp_api& api, const context_options& options,
                                                     const device_limit& limit = {});
   /// Uses a context that was made elsewhere.
@@ -44,6 +55,22 @@ class context_core : public std::enable_shared_from_this<context_core> {
   ucp_api& api() const noexcept { return is_forked_child() ? forked_ucp() : api_; }
   logger& log() const noexcept { return *log_; }
   ucp_context_h handle() const noexcept { return handle_; }
+  /// Returns whether its connections are UCX's. Else they are sockets of this library.
+  bool is_of_ucx() const noexcept { return api_.is_ucx(); }
+  /// Returns whether those sockets speak TLS.
+  bool is_by_tls() const noexcept { return tls_ != nullptr; }
+  /// Returns the keys of those; null where they speak none.
+  const std::shared_ptr<tls_context>& tls() const noexcept { return tls_; }
+  /// Returns whether Unix sockets beside them are in the clear, between processes of one user.
+  bool has_unix_beside() const noexcept { return has_unix_beside_; }
+  /// Returns a status in words, with who reports it.
+  std::string words_of(ucs_status_t status) const;
+  /// Returns why a connection is lost.
+  errc loss_of(ucs_status_t status, connection_stage stage) const noexcept;
+  /// Returns it, where UCX reports it.
+  std::optional<int> ucx_status_of(ucs_status_t status) const noexcept {
+    return is_of_ucx() ? std::optional<int>(status) : std::nullopt;
+  }
   feature features() const noexcept { return features_; }
   bool has(feature wanted) const noexcept { return includes(features_, wanted); }
   std::uint64_t incarnation() const noexcept { return incarnation_; }
@@ -84,6 +111,8 @@ class context_core : public std::enable_shared_from_this<context_core> {
 
  private:
   context_core(ucp_api& api, const context_options& options, std::unique_ptr<logger> log);
+  static result<std::shared_ptr<context_core>> make_of_sockets(const context_options& options,
+                                                               const device_limit& limit);
   /// Makes UCX's context with the devices that were chosen, and finds its resources. Returns the
   /// transports that it was not let have.
   result<std::vector<withheld_transport>> init(const context_options& options,
@@ -106,6 +135,8 @@ class context_core : public std::enable_shared_from_this<context_core> {
   bool speaks_ipv6_ = false;
   bool shares_memory_ = true;
   bool requires_rdma_ = false;
+  std::shared_ptr<tls_context> tls_;
+  bool has_unix_beside_ = false;
   std::vector<std::string> resources_;
   std::vector<std::string> unused_;
   std::vector<std::pair<std::string, std::string>> configuration_;

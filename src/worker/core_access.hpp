@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -59,13 +60,16 @@ struct core_access {
   static auto& pending(Handle& handle) noexcept {
     return handle.pending_;
   }
+  template <class Rules>
+  static const auto& lines(const Rules& rules) noexcept {
+    return rules.lines_;
+  }
   static const auto& place(const peer_address& peer) noexcept { return peer.place_; }
-  static remote_region empty_region() noexcept { return remote_region(); }
   /// Makes another handle of a context.
   static context make_context(std::shared_ptr<context_core> core) noexcept {
     return context(std::move(core));
   }
-  /// Makes a server on `parent`; of the options `bind`, `worker` and `max_clients` count.
+  /// Makes a server on `parent`; the options of the context do not count.
   static server make_server(context parent, const server_options& options, std::error_code& ec);
   /// Makes clients on `parent`; of the options `worker` counts.
   static client make_client(context parent, const socket_address& server,
@@ -82,6 +86,9 @@ struct core_access {
                               arrived_message& arrived) noexcept {
     return message(std::move(worker), arrived);
   }
+  /// Connects as the constructor does. By TLS the token is that for `towards`.
+  static endpoint connect(const worker& parent, const socket_address& peer,
+                          const std::string& towards);
   /// Makes another handle of a connection, which leaves the first one's handlers alone.
   static endpoint make_endpoint(std::shared_ptr<endpoint_core> core) noexcept {
     endpoint made;
@@ -107,7 +114,18 @@ struct core_access {
   }
   /// Returns how often a loop has looked at its workers.
   static std::uint64_t rounds(const progress_loop& loop) noexcept;
+  /// Returns which of the writes through the handle are not confirmed.
+  static const auto& tracker(const remote_region& region) noexcept { return region.tracker_; }
   static operation* get(const request& handle) noexcept { return handle.operation_; }
+  /// Takes the handle's reference; null of an empty request.
+  static operation* take(request handle) noexcept {
+    return std::exchange(handle.operation_, nullptr);
+  }
+  /// Makes another handle of a worker.
+  /// A further handle, of the library's.
+  static worker make_worker(std::shared_ptr<worker_core> core) noexcept {
+    return worker(std::move(core), true);
+  }
 };
 
 }  // namespace ucx::detail

@@ -8,9 +8,17 @@
 
 namespace ucx::detail {
 
-void handler_queue::drop() noexcept {
-  for (; next_ < due_.size(); ++next_) {
-    if (due_[next_].ended != nullptr) due_[next_].ended->release();
+void handler_queue::drop(std::unique_lock<worker_lock>& guard) noexcept {
+  while (next_ < due_.size()) {
+    entry due = std::move(due_[next_++]);
+    // A handler may own the request whose end it was to hear of.
+    completion_handler unused =
+        due.ended == nullptr ? completion_handler() : due.ended->take_handler();
+    guard.unlock();
+    unused.reset();
+    due.function = {};
+    guard.lock();
+    if (due.ended != nullptr) due.ended->release();
   }
 }
 

@@ -34,8 +34,9 @@ class handler_queue {
   handler_queue& operator=(const handler_queue&) = delete;
   ~handler_queue() = default;
 
-  /// Lets go of what is due, which never runs. Before the end, under the lock.
-  void drop() noexcept;
+  /// Lets go of what is due, which never runs. Handlers are destroyed without the lock. Before the
+  /// end. REQUIRES: `guard` is the only hold of this thread on the lock.
+  void drop(std::unique_lock<worker_lock>& guard) noexcept;
   /// Makes room for the handler of an operation that is to end: its `add` needs no memory.
   void expect() {
     make_room();

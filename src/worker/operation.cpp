@@ -4,6 +4,7 @@
 
 #include "worker/driven_connection.hpp"
 #include "worker/operation_group.hpp"
+#include "worker/stop_link.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
@@ -34,6 +35,7 @@ void operation::begin(worker_core& worker, clock::time_point deadline) noexcept 
   deadline_ = deadline;
   error_.clear();
   has_handler_ = false;
+  is_blocking_ = false;
   references_ = 2;
   done_.store(false, std::memory_order_relaxed);
   worker.add_outstanding(*this);
@@ -55,6 +57,7 @@ void operation::complete(std::error_code outcome) noexcept {
   worker_->outstanding().remove(*this);
   error_ = outcome;
   done_.store(true, std::memory_order_release);
+  if (stop_) set_stop(nullptr);
   if (gates_) open_gates();  // what runs behind them finds it done
   worker_->wake_waiters_for(*this);
   if (handler_) worker_->queue_handler(*this);
@@ -65,6 +68,11 @@ void operation::complete(std::error_code outcome) noexcept {
 void operation::add_gate(std::unique_ptr<stream_wait_value> shut) noexcept {
   shut->next = std::move(gates_);
   gates_ = std::move(shut);
+}
+
+void operation::set_stop(std::shared_ptr<stop_link> link) noexcept {
+  if (stop_) stop_->forget();
+  stop_ = std::move(link);
 }
 
 bool operation::is_guarded() const noexcept {
@@ -155,6 +163,13 @@ void operation::run_handler() {
 }
 
 bool operation::rebind(std::span<std::byte>) noexcept { return false; }
+
+std::optional<int> operation::ucx_status() const noexcept {
+  if (!error()) return {};
+  const std::optional<int> lost =
+      connection_ != nullptr ? connection_->ucx_status_of(error_) : std::optional<int>();
+  return lost ? lost : own_ucx_status();
+}
 
 std::string failure_text(const operation& failed) {
   std::string text = failed.describe();

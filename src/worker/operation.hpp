@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -23,6 +24,7 @@ namespace ucx::detail {
 class driven_connection;
 class endpoint_core;
 class operation_group;
+class stop_link;
 class worker_core;
 
 struct outstanding_tag {};
@@ -97,10 +99,17 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   void set_handler(completion_handler handler);
   /// As `set_handler()`, for a handler that the worker expects already.
   void set_expected_handler(completion_handler handler) noexcept;
+  /// Takes back the handler, which has not been called.
+  completion_handler take_handler() noexcept {
+    return std::exchange(handler_, completion_handler());
+  }
   /// Takes a gate, which is opened when the operation ends, or is gone. If its time was over
   /// before, the operation has timed out, whatever became of it: what the gate held back has gone
   /// on. REQUIRES: it has not ended.
   void add_gate(std::unique_ptr<stream_wait_value> shut) noexcept;
+  /// Gives it up when the link's stop is requested. A later link replaces an earlier one.
+  /// REQUIRES: it has not ended.
+  void set_stop(std::shared_ptr<stop_link> link) noexcept;
   /// Calls and clears the handler; called by the worker outside of UCX's callbacks. Throws what the
   /// handler throws.
   void run_handler();
@@ -112,14 +121,27 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   virtual void connection_failed(std::error_code why) noexcept = 0;
   /// See request::rebind.
   virtual bool rebind(std::span<std::byte> into) noexcept;
+  /// Returns the status by which UCX failed it, of those that a connection does not have.
+  virtual std::optional<int> own_ucx_status() const noexcept { return {}; }
+  /// See request::ucx_status.
+  std::optional<int> ucx_status() const noexcept;
   /// Returns whether only the peer's answer can end it, so that its silence counts.
   virtual bool awaits_peer() const noexcept { return false; }
   /// Returns whether it is the library's own doing, which canceling all operations leaves alone.
   virtual bool is_own() const noexcept { return false; }
+  /// Returns whether a call that blocks waits for it: canceling all operations leaves it alone.
+  virtual bool is_blocking() const noexcept { return is_blocking_; }
+  virtual void set_blocking() noexcept { is_blocking_ = true; }
+  /// Returns whether this side has ended it early: what it was to find out is not known.
+  virtual bool was_given_up() const noexcept { return false; }
+  /// Returns whether its end leaves something to a round, which a dropped request has to see to.
+  virtual bool leaves_to_round() const noexcept { return false; }
   /// See request::received.
   virtual message_info received() const noexcept { return {}; }
   /// Says what is tried, on what: the beginning of an error text.
   virtual std::string describe() const = 0;
+  /// See request::attributes; without those of the connection.
+  virtual request_attributes attributes() const { return {}; }
 
  protected:
   /// Starts a life: one reference for the request handle and one for the code that completes it.
@@ -158,6 +180,8 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   completion_handler handler_;
   std::unique_ptr<stream_wait_value> gates_;  // a list
   bool has_handler_ = false;
+  bool is_blocking_ = false;
+  std::shared_ptr<stop_link> stop_;
   std::uint64_t sequence_ = 0;
   worker_core* worker_ = nullptr;
   driven_connection* connection_ = nullptr;

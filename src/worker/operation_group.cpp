@@ -18,13 +18,23 @@ void operation_group::ended(operation& member) noexcept {
 void operation_group::give_up_members(errc why) noexcept {
   for (operation* member = members_.front(); member != nullptr;) {
     operation* const next = members_.next(*member);
-    if (next == nullptr) return member->give_up(why);
+    if (next == nullptr) {
+      member->retain();
+      member->give_up(why);
+      return member->release();  // the group may be gone
+    }
     next->retain();
     member->give_up(why);
     // It may have taken its connection with it, and so the others.
     const bool ended = next->done();
     next->release();
     member = ended ? members_.front() : next;
+  }
+}
+
+void operation_group::set_members_blocking() noexcept {
+  for (operation* member = members_.front(); member != nullptr; member = members_.next(*member)) {
+    member->set_blocking();
   }
 }
 

@@ -21,6 +21,8 @@ class operation_group {
   void adopt(operation& started);
   /// Gives up what is in flight: much of it ends at once.
   void give_up_members(errc why) noexcept;
+  /// A call that blocks waits for them: see operation.
+  void set_members_blocking() noexcept;
   /// Its handle has gone: no operation is to join any more.
   void abandon() noexcept { abandoned_ = true; }
   bool is_abandoned() const noexcept { return abandoned_; }

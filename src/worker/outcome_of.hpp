@@ -15,7 +15,8 @@ inline result<void> outcome_of(request started) {
   std::error_code ec;
   started.wait(ec);
   if (!ec) return {};
-  return failure{ec, failure_text(*core_access::get(started))};
+  const operation& failed = *core_access::get(started);
+  return failure{ec, failure_text(failed), failed.ucx_status()};
 }
 
 }  // namespace ucx::detail

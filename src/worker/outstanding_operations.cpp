@@ -10,7 +10,40 @@ namespace {
 
 /// Returns whether it is an operation of a user's, over `connection` if there is one.
 bool counts(const operation& started, const driven_connection* connection) noexcept {
-  return !started.is_own() && (connection == nullptr || started.connection() == connection);
+  return !started.is_own() && !started.is_blocking() &&
+         (connection == nullptr || started.connection() == connection);
+}
+
+/// Returns the first from `op` on that is `wanted`.
+template <class Wanted>
+operation* first_of(const intrusive_list<operation, outstanding_tag>& begun, operation* op,
+                    Wanted wanted) noexcept {
+  while (op != nullptr && !wanted(*op)) op = begun.next(*op);
+  return op;
+}
+
+/// Calls `tell` once for each that is wanted, whatever else ends with one of them. Their numbers
+/// rise along the list.
+template <class Wanted, class Tell>
+void for_each(const intrusive_list<operation, outstanding_tag>& begun, Wanted wanted,
+              Tell tell) noexcept {
+  for (operation* op = first_of(begun, begun.front(), wanted); op != nullptr;) {
+    const std::uint64_t number = op->sequence();
+    operation* next = first_of(begun, begun.next(*op), wanted);
+    op->retain();
+    if (next != nullptr) next->retain();
+    tell(*op);
+    op->release();
+    // Several may be one, and end together.
+    const bool ended = next != nullptr && next->done();
+    if (next != nullptr) next->release();
+    if (ended) {
+      next = first_of(begun, begun.front(), [&](const operation& each) {
+        return each.sequence() > number && wanted(each);
+      });
+    }
+    op = next;
+  }
 }
 
 }  // namespace
@@ -39,17 +72,9 @@ clock::time_point outstanding_operations::first_deadline() const noexcept {
 }
 
 void outstanding_operations::cancel(const driven_connection* connection) noexcept {
-  for (operation* op = begun_.front(); op != nullptr;) {
-    operation* next = begun_.next(*op);
-    op->retain();
-    if (next != nullptr) next->retain();
-    if (counts(*op, connection)) op->give_up(errc::canceled);
-    // Several may be one, and end together.
-    const bool ended = next != nullptr && next->done();
-    op->release();
-    if (next != nullptr) next->release();
-    op = ended ? begun_.front() : next;
-  }
+  for_each(
+      begun_, [connection](const operation& each) { return counts(each, connection); },
+      [](operation& each) { each.give_up(errc::canceled); });
 }
 
 std::size_t outstanding_operations::count(const driven_connection* connection) const noexcept {
@@ -62,11 +87,9 @@ std::size_t outstanding_operations::count(const driven_connection* connection) c
 
 void outstanding_operations::fail(const driven_connection& connection,
                                   std::error_code why) noexcept {
-  for (operation* op = begun_.front(); op != nullptr;) {
-    operation* next = begun_.next(*op);
-    if (op->connection() == &connection) op->connection_failed(why);
-    op = next;
-  }
+  for_each(
+      begun_, [&connection](const operation& each) { return each.connection() == &connection; },
+      [why](operation& each) { each.connection_failed(why); });
 }
 
 }  // namespace ucx::detail

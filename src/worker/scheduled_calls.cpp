@@ -1,30 +1,53 @@
 #include "worker/scheduled_calls.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <new>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "worker/handler_queue.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
+namespace {
 
-std::shared_ptr<scheduled> scheduled_calls::at(clock::time_point when,
-                                               move_only_handler<> function) {
+constexpr clock::duration least_period = std::chrono::milliseconds(1);  // as fine as timers are
+
+}  // namespace
+
+std::shared_ptr<scheduled> scheduled_calls::make(move_only_handler<> function) const {
   auto made = std::make_shared<scheduled>();
   made->worker = worker_.weak_from_this();
   made->function = std::move(function);
+  return made;
+}
+
+std::shared_ptr<scheduled> scheduled_calls::at(clock::time_point when,
+                                               move_only_handler<> function) {
+  std::shared_ptr<scheduled> made = make(std::move(function));
   const std::lock_guard guard(worker_.lock());
   schedule_.at(when, made);
   worker_.tick_by(when);
   return made;
 }
 
+std::shared_ptr<scheduled> scheduled_calls::every(clock::duration period,
+                                                  move_only_handler<> function) {
+  std::shared_ptr<scheduled> made = make(std::move(function));
+  made->repeats = true;
+  made->period = std::max(period, least_period);
+  const clock::time_point first = after(worker_.api().now(), made->period);
+  const std::lock_guard guard(worker_.lock());
+  schedule_.at(first, made);
+  worker_.tick_by(first);
+  return made;
+}
+
 std::shared_ptr<scheduled> scheduled_calls::in_progress(progress_phase when, bool repeats,
                                                         move_only_handler<> function) {
-  auto made = std::make_shared<scheduled>();
-  made->worker = worker_.weak_from_this();
-  made->function = std::move(function);
+  std::shared_ptr<scheduled> made = make(std::move(function));
   made->repeats = repeats;
   const std::lock_guard guard(worker_.lock());
   schedule_.in_progress(when, made);
@@ -59,6 +82,7 @@ void scheduled_calls::run(scheduled& call) {
         const std::lock_guard guard(worker.lock());
         const bool again = call.repeats && call.now() == scheduled::state::running;
         if (!again) unused = std::move(call.function);
+        call.is_due = false;
         call.reach(again ? scheduled::state::waiting : scheduled::state::over);
       }
       worker.wake_waiters();

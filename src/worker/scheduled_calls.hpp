@@ -23,6 +23,8 @@ class scheduled_calls {
 
   // From any thread; take the lock themselves.
   std::shared_ptr<scheduled> at(clock::time_point when, move_only_handler<> function);
+  /// See worker::call_every.
+  std::shared_ptr<scheduled> every(clock::duration period, move_only_handler<> function);
   std::shared_ptr<scheduled> in_progress(progress_phase when, bool repeats,
                                          move_only_handler<> function);
   /// See scheduled_call::cancel.
@@ -41,6 +43,7 @@ class scheduled_calls {
   call_schedule::ended end() noexcept { return schedule_.end(); }
 
  private:
+  std::shared_ptr<scheduled> make(move_only_handler<> function) const;
   void run(scheduled& call);
 
   worker_core& worker_;

@@ -2,7 +2,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
 
+#include "base/never_destroyed.hpp"
 #include "ucp/rdma.hpp"
 #include "ucp/resource_error.hpp"
 #include "ucp/shared_memory.hpp"
@@ -10,6 +14,21 @@
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
+namespace {
+
+/// The workers of UCX's that this library drives, whatever their contexts are.
+struct claimed_workers {
+  std::mutex mutex;
+  std::set<ucp_worker_h> handles;
+};
+
+/// Workers may outlive static objects.
+claimed_workers& all_claimed_workers() {
+  static never_destroyed<claimed_workers> known;
+  return *known;
+}
+
+}  // namespace
 
 result<void> ucx_worker::create(const std::string& name) {
   // UCX would not return, or would look for memory in each round.
@@ -26,14 +45,30 @@ result<void> ucx_worker::create(const std::string& name) {
     params.name = name.c_str();
   }
   const ucs_status_t created = context_.api().worker_create(context_.handle(), &params, &handle_);
-  if (created == UCS_OK) return {};
+  if (created == UCS_OK) return claim();
   handle_ = nullptr;
   failure why{worker_error(created, context_.resources()),
-              "making a worker (UCX: " + words(created) + ")"};
+              "making a worker (UCX: " + words(created) + ")", created};
   if (why.code == errc::no_shared_memory) {
     why.text += ": /dev/shm has " + std::to_string(free_shared_memory()) + " bytes free";
   }
   return why;
+}
+
+result<void> ucx_worker::claim() {
+  claimed_workers& known = all_claimed_workers();
+  const std::lock_guard guard(known.mutex);
+  is_claimed_ = known.handles.insert(handle_).second;
+  if (is_claimed_) return {};
+  return failure{errc::already_exists,
+                 "adopting a worker of UCX's that this library drives already"};
+}
+
+void ucx_worker::let_go() noexcept {
+  if (!std::exchange(is_claimed_, false)) return;
+  claimed_workers& known = all_claimed_workers();
+  const std::lock_guard guard(known.mutex);
+  known.handles.erase(handle_);
 }
 
 result<void> ucx_worker::look_at(bool threads) {
@@ -51,21 +86,25 @@ result<void> ucx_worker::look_at(bool threads) {
     if (status != UCS_OK) {
       event_fd_ = -1;
       return failure{resource_error(status),
-                     "asking for a worker's event descriptor (UCX: " + words(status) + ")"};
+                     "asking for a worker's event descriptor (UCX: " + words(status) + ")", status};
     }
   }
   if (has_messages) largest_header_ = told->max_header_size;
   return {};
 }
 
-void ucx_worker::destroy() noexcept { context_.api().worker_destroy(handle_); }
+void ucx_worker::destroy() noexcept {
+  let_go();
+  if (!is_borrowed_) context_.api().worker_destroy(handle_);
+}
 
 result<worker_attributes> ucx_worker::attributes() const {
   ucp_worker_attr_t asked = {};
   asked.field_mask = UCP_WORKER_ATTR_FIELD_NAME | UCP_WORKER_ATTR_FIELD_THREAD_MODE;
   if (context_.has(feature::am)) asked.field_mask |= UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
   const ucs_status_t status = context_.api().worker_query(handle_, &asked);
-  if (status != UCS_OK) return failure{make_error(status), "asking for a worker's attributes"};
+  if (status != UCS_OK)
+    return failure{make_error(status), "asking for a worker's attributes", status};
   worker_attributes made;
   made.name = asked.name;
   made.thread_mode = thread_mode_name(asked.thread_mode);
@@ -78,7 +117,7 @@ result<worker_address> ucx_worker::address() const {
   ucp_address_t* bytes = nullptr;
   std::size_t length = 0;
   const ucs_status_t status = api.worker_get_address(handle_, &bytes, &length);
-  if (status != UCS_OK) return failure{make_error(status), "asking for a worker's address"};
+  if (status != UCS_OK) return failure{make_error(status), "asking for a worker's address", status};
   const auto release = [&api, this](ucp_address_t* told) {
     api.worker_release_address(handle_, told);
   };

@@ -22,6 +22,9 @@ constexpr unsigned rounds_a_look = 8;
 /// Within this the end of a peer shows where the caller's own calls are all that looks for it.
 constexpr std::chrono::milliseconds time_between_looks{10};
 
+/// Of what handlers leave that may be the last. One that always leaves another is given up.
+constexpr int most_last_runs = 100;
+
 /// A duration of zero means the default.
 void set_default(std::chrono::nanoseconds& chosen, std::chrono::nanoseconds usual) noexcept {
   if (chosen <= chosen.zero()) chosen = usual;
@@ -47,6 +50,7 @@ worker_options with_defaults(worker_options options) noexcept {
   set_default(options.heartbeat_interval, usual.heartbeat_interval);
   set_default(options.heartbeat_timeout, usual.heartbeat_timeout);
   if (options.message_window == 0) options.message_window = usual.message_window;
+  if (options.untaken_messages == 0) options.untaken_messages = usual.untaken_messages;
   if (options.pinned_memory == 0) options.pinned_memory = usual.pinned_memory;
   return options;
 }
@@ -93,16 +97,26 @@ result<std::shared_ptr<worker_core>> worker_core::make(std::shared_ptr<context_c
 }
 
 result<std::shared_ptr<worker_core>> worker_core::adopt(std::shared_ptr<context_core> context,
-                                                        ucp_worker_h adopted, make_parts parts,
+                                                        ucp_worker_h adopted, ownership owner,
+                                                        make_parts parts,
                                                         const worker_options& options) {
   if (!context) return failure{errc::closed, "adopting a worker of UCX's"};
   if (adopted == nullptr) return failure{errc::invalid_argument, "adopting a worker of UCX's"};
   std::shared_ptr<worker_core> made(new worker_core(std::move(context), parts, options),
                                     retirement());
-  made->ucx_.adopt(adopted);
-  if (const auto opened = made->open(); !opened) {
+  made->ucx_.adopt(adopted, owner);
+  const auto give_back = [&]() noexcept {
+    made->parts_->leave();
     made->ucx_.give_back();
-    return opened.why();
+  };
+  try {
+    if (const auto opened = made->open(); !opened) {
+      give_back();
+      return opened.why();
+    }
+  } catch (...) {
+    give_back();
+    throw;
   }
   made->context_->workers().add(made);
   return made;
@@ -123,6 +137,8 @@ result<void> worker_core::open() {
   const bool has_thread = sleeps || options_.progress == progress_mode::polling_thread;
   if (handle() == nullptr) {
     if (auto created = ucx_.create(options_.name); !created) return created;
+  } else if (auto claimed = ucx_.claim(); !claimed) {
+    return claimed;
   }
   if (auto looked = ucx_.look_at(has_thread || is_shared()); !looked) return looked;
   if (context_->has(feature::am)) {
@@ -151,10 +167,17 @@ void worker_core::retire() noexcept {
   destroy();
 }
 
-void worker_core::destroy() noexcept { delete this; }
+/// Where a borrowed worker of UCX's has requests, it is left until they have ended.
+void worker_core::destroy() noexcept {
+  if (handle() == nullptr) {
+    delete this;
+  } else if (end()) {
+    finish();
+  }
+}
 
-worker_core::~worker_core() {
-  if (handle() == nullptr) return;
+/// Returns whether UCX calls back for nothing any more, but for its end.
+bool worker_core::end() noexcept {
   work_.drop_handed();
   {
     call_schedule::ended unused;  // goes behind the lock
@@ -182,13 +205,38 @@ worker_core::~worker_core() {
   }
   work_.drop();
   parts_->stop();
+  return !ucx_.is_borrowed() || leave();
+}
+
+void worker_core::finish() noexcept {
   {
     // UCX calls back for what it still had.
-    const std::lock_guard guard(lock_);
+    std::unique_lock guard(lock_);
     ucx_.destroy();
-    handlers_.drop();
+    handlers_.drop(guard);
   }
   parts_->destroy_all_deferred();
+  delete this;
+}
+
+/// UCX's worker stays. Returns whether it calls back for nothing of this one's any more.
+bool worker_core::leave() noexcept {
+  const clock::time_point until = after(api().now(), options_.close_timeout);
+  const std::lock_guard guard(lock_);
+  parts_->leave();
+  ucx_.let_go();
+  while (parts_->has_deferred()) {
+    if (api().now() >= until) {
+      context_->log().write(log_level::warning,
+                            "a borrowed worker of UCX's keeps requests of this library's: they "
+                            "are left to it, with their memory");
+      is_left_ = true;
+      return false;
+    }
+    if (progress_ucx() == 0) api().relax();
+    parts_->destroy_deferred();
+  }
+  return true;
 }
 
 result<worker_address> worker_core::address() {
@@ -268,6 +316,16 @@ bool worker_core::look_at_clock() {
 
 bool worker_core::in_handler() const noexcept { return worker_round::is_made_of(*this); }
 
+void worker_core::called_back() noexcept {
+  if (!is_left_ || inside_ucx()) return;
+  {
+    const std::lock_guard guard(lock_);
+    parts_->destroy_deferred();
+    if (parts_->has_deferred()) return;
+  }
+  finish();
+}
+
 bool worker_core::inside_ucx() const noexcept { return worker_round::is_inside_ucx(*this); }
 
 void worker_core::settle() noexcept {
@@ -284,6 +342,15 @@ void worker_core::settle() noexcept {
   }
   const std::lock_guard guard(lock_);
   if (has_work()) wake_driver();
+}
+
+void worker_core::handle_gone() noexcept {
+  if (driven_elsewhere() || is_forked_child()) return;
+  {
+    const std::lock_guard guard(lock_);
+    is_without_handle_ = true;
+  }
+  settle();
 }
 
 bool worker_core::progress() {
@@ -330,6 +397,9 @@ bool worker_core::run_handlers(std::unique_lock<worker_lock>& guard,
   // Where a caller further out holds it, the next round will do it.
   if (!lock_.is_outermost()) return false;
   if (!handlers_.run(guard, *parts_, kept)) return false;
+  for (int i = 0; is_without_handle_ && i < most_last_runs; ++i) {
+    if (!handlers_.run(guard, *parts_, kept)) break;
+  }
   parts_->destroy_deferred();
   if (handlers_.take_left_over()) signal();
   return true;

@@ -52,9 +52,10 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   /// Makes a worker; the last reference stops its thread, wherever it is dropped.
   static result<std::shared_ptr<worker_core>> make(std::shared_ptr<context_core> context,
                                                    make_parts parts, const worker_options& options);
-  /// Takes over a worker that was made elsewhere; not, where it fails.
+  /// Uses a worker that was made elsewhere; where it fails, that stays its maker's.
   static result<std::shared_ptr<worker_core>> adopt(std::shared_ptr<context_core> context,
-                                                    ucp_worker_h made, make_parts parts,
+                                                    ucp_worker_h made, ownership owner,
+                                                    make_parts parts,
                                                     const worker_options& options);
   worker_core(const worker_core&) = delete;
   worker_core& operator=(const worker_core&) = delete;
@@ -133,6 +134,9 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   /// Waits until the worker's own thread, if there is one, has ended what it does now, handlers
   /// too; `close_timeout` at most.
   bool await_round() noexcept;
+  /// The program's handle goes, and no round may follow. Handlers that are due may own what keeps
+  /// the worker: they run now, or behind the one that lets the handle go.
+  void handle_gone() noexcept;
 
   /// Returns whether the calling thread is inside a round of this worker: in a handler, in the
   /// library's own work, or in UCX. Nothing can be waited for there.
@@ -223,6 +227,8 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   /// this worker a message about that socket. It is to be read before another worker's socket gets
   /// the number (docs/architecture.md, "Facts about UCX behind all this"). Under the lock.
   void socket_closed() noexcept { socket_closed_ = true; }
+  /// A callback of a borrowed worker of UCX's is over: it may have been the last.
+  void called_back() noexcept;
   /// Returns whether this is called from UCX's callbacks, where UCX's objects can not be destroyed.
   bool inside_ucx() const noexcept;
 
@@ -243,7 +249,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
 
   worker_core(std::shared_ptr<context_core> context, make_parts parts,
               const worker_options& options);
-  ~worker_core();
+  ~worker_core() = default;
   result<void> open();
   result<void> start_thread();
   void retire() noexcept;
@@ -257,6 +263,9 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void tick(clock::time_point now);
   bool round();
   void destroy() noexcept;
+  bool end() noexcept;
+  bool leave() noexcept;
+  void finish() noexcept;
   bool prepare_to_sleep(std::uint32_t seen);
   void slept() noexcept { leadership_.may_sleep(false); }
   void sleep_on_events(clock::time_point until, std::uint32_t seen);
@@ -280,6 +289,8 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   message_exchange& messages_;
   region_service& service_;
   class control_server* control_server_ = nullptr;
+  bool is_without_handle_ = false;
+  bool is_left_ = false;  // to a borrowed worker of UCX's, until that has called back
 
   outstanding_operations outstanding_;
   handler_queue handlers_;

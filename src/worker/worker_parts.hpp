@@ -50,6 +50,9 @@ class worker_parts {
   /// own.
   virtual void stop() noexcept = 0;
 
+  /// UCX's worker stays when this one goes: has it drop the messages that peers send.
+  virtual void leave() noexcept = 0;
+
   /// UCX's worker is gone: deletes them all.
   virtual void destroy_all_deferred() noexcept = 0;
 
@@ -64,6 +67,8 @@ class worker_parts {
   virtual bool pay_owed() noexcept = 0;
   /// Deletes the connections that have no holder and that UCX has let go of.
   virtual void destroy_deferred() noexcept = 0;
+  /// Returns whether connections are left of which UCX has not let go.
+  virtual bool has_deferred() noexcept = 0;
   /// Looks at every connection's clock; returns when to look again.
   virtual clock::time_point tick(clock::time_point now) = 0;
   /// Runs the handler of an active message, on behalf of `queue`. REQUIRES: `guard` is the only

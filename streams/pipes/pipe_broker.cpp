@@ -26,7 +26,7 @@ std::shared_ptr<detail::broker_core> open(server& by, const pipe_broker_options&
   for (std::size_t i = 0; i < by.workers(); ++i) {
     by.worker(i).on_message(
         detail::pipe_question_number,
-        [core](message question) { core->asked(std::move(question)); }, ec);
+        [core, i](message question) { core->asked(i, std::move(question)); }, ec);
     if (ec) {
       hear_no_more(heard);
       return nullptr;

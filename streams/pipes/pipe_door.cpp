@@ -1,65 +1,76 @@
 #include "pipes/pipe_door.hpp"
 
 #include <algorithm>
-#include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <new>
+#include <system_error>
 #include <utility>
 
 #include "pipes/pipe_introduction.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/message.hpp"
+#include "ucx/request_source.hpp"
 
 namespace ucx::detail {
 
-/// Those who said that they are there, and were not looked at yet.
+/// Those who came, and were not looked at yet.
 struct pipe_door::knocks {
   std::mutex mutex;
-  std::condition_variable some;
   std::deque<endpoint> waiting;
+  request_source somebody;
 
-  /// Called from progress, where an exception could not be caught. A peer for which there is no
-  /// memory gives up by itself.
-  void add(const message& knock) noexcept {
+  // Both are called from progress, where an exception could not be caught. A peer for which there
+  // is no memory gives up by itself.
+
+  /// Somebody said that it is there.
+  void hear(const message& knock) noexcept {
     try {
-      endpoint came = knock.peer();
-      const std::lock_guard guard(mutex);
-      const bool is_known = std::ranges::any_of(
-          waiting, [&](const endpoint& each) { return each.id() == came.id(); });
-      if (is_known) return;
-      if (waiting.size() >= most_strangers) return turn_away(came);
-      waiting.push_back(std::move(came));
-      some.notify_one();
+      add(knock.peer());
     } catch (const std::bad_alloc&) {
     }
   }
-  std::optional<endpoint> take(std::chrono::nanoseconds limit) {
-    std::unique_lock guard(mutex);
-    if (!some.wait_for(guard, limit, [this] { return !waiting.empty(); })) return std::nullopt;
-    std::optional<endpoint> first(std::move(waiting.front()));
-    waiting.pop_front();
-    return first;
+  void accept(const worker& driven, connection_request knock) noexcept {
+    try {
+      std::error_code gone;
+      endpoint came(driven, std::move(knock), {}, gone);
+      if (!gone) add(std::move(came));
+    } catch (const std::bad_alloc&) {
+    }
+  }
+  void add(endpoint came) {
+    const std::lock_guard guard(mutex);
+    const bool is_known =
+        std::ranges::any_of(waiting, [&](const endpoint& each) { return each.id() == came.id(); });
+    if (is_known) return;
+    if (waiting.size() >= most_strangers) return turn_away(came);
+    waiting.push_back(std::move(came));
+    somebody.complete();
   }
 };
 
-pipe_door::pipe_door(worker& driven, const socket_address& place) : driven_(driven) {
+pipe_door::pipe_door(worker& driven, const socket_address& place, const meeting_keys& keys)
+    : driven_(driven), knocks_(std::make_shared<knocks>()) {
   if (!place.empty()) {
-    listener_options awaited;
-    awaited.manual_accept = true;
-    listening_.emplace(driven, place, std::move(awaited));
+    listener_options deciding;
+    deciding.on_request = [heard = knocks_, &driven](connection_request knock) {
+      heard->accept(driven, std::move(knock));
+    };
+    listening_.emplace(keys.listen(driven, place, std::move(deciding)));
     return;
   }
-  knocks_ = std::make_shared<knocks>();
   driven.on_message(pipe_knock_number,
-                    [heard = knocks_](const message& knock) { heard->add(knock); });
+                    [heard = knocks_](const message& knock) { heard->hear(knock); });
 }
 
 pipe_door::~pipe_door() {
-  if (!knocks_) return;
-  std::error_code closed;
-  driven_.on_message(pipe_knock_number, {}, closed);
+  if (listening_) {
+    listening_.reset();
+  } else {
+    std::error_code closed;
+    driven_.on_message(pipe_knock_number, {}, closed);
+  }
   // Each of them holds the worker.
   for (endpoint& each : knocks_->waiting) turn_away(each);
 }
@@ -68,22 +79,23 @@ std::string pipe_door::address() const {
   return listening_ ? to_string(listening_->address()) : std::string();
 }
 
-std::optional<endpoint> pipe_door::wait(std::chrono::nanoseconds limit, std::error_code& ec) {
-  ec.clear();
-  return listening_ ? accept(limit, ec) : knocks_->take(limit);
+std::optional<endpoint> pipe_door::take() {
+  const std::lock_guard guard(knocks_->mutex);
+  if (knocks_->waiting.empty()) return std::nullopt;
+  std::optional<endpoint> first(std::move(knocks_->waiting.front()));
+  knocks_->waiting.pop_front();
+  return first;
 }
 
-std::optional<endpoint> pipe_door::accept(std::chrono::nanoseconds limit, std::error_code& ec) {
-  connection_request knock = listening_->accept().wait({.timeout = limit}, ec);
-  if (ec == errc::timed_out) {
-    ec.clear();
-    return std::nullopt;
-  }
-  if (ec) return std::nullopt;
-  std::error_code gone;
-  endpoint came(driven_, std::move(knock), {}, gone);
-  if (gone) return std::nullopt;
-  return came;
+pipe_request& pipe_door::knock() {
+  if (!knock_.done()) return knock_;
+  const std::lock_guard guard(knocks_->mutex);
+  if (!knocks_->waiting.empty()) return knock_;
+  request_source_options options;
+  options.timeout = pipe_patience;
+  knocks_->somebody = request_source(driven_, std::move(options));
+  knock_ = knocks_->somebody.start();
+  return knock_;
 }
 
 void pipe_door::turn_away(endpoint& came) noexcept {

@@ -29,7 +29,7 @@ pipe_input::pipe_input(pipe_path& path, const pipe_options& options)
     : path_(path),
       options_(options),
       links_(path.peers.size()),
-      waiter_(*path.driven, options.stop, 3 * path.peers.size()) {
+      waiter_(path, options.stop, 3 * path.peers.size()) {
   wanted_.reserve(3 * links_.size());
   for (std::size_t i = 0; i < links_.size(); ++i) {
     links_[i].peer = &path.peers[i];
@@ -42,14 +42,16 @@ pipe_input::~pipe_input() { close(); }
 void pipe_input::open(link& made) {
   const std::size_t size = std::min(piece, options_.window);
   const std::size_t count = std::min(options_.window / size + 1, most_slots);
-  made.memory.reset(new std::byte[(slot_margin + size) *
-                                  count]);  // not filled: pages that are not used cost none
+  const std::size_t of_slots = (slot_margin + size) * count;
+  // Not filled: pages that are not used cost none.
+  made.memory.reset(new std::byte[of_slots + pipe_end::size]);
+  made.end_memory = {made.memory.get() + of_slots, pipe_end::size};
   made.slots.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     made.slots[i].bytes = {made.memory.get() + i * (slot_margin + size) + slot_margin, size};
     post(made, made.slots[i]);
   }
-  made.end_receive = made.peer->start_receive(pipe_tag(pipe_said::end), std::span(made.end_memory),
+  made.end_receive = made.peer->start_receive(pipe_tag(pipe_said::end), made.end_memory,
                                               {.timeout = pipe_patience});
   const pipe_hello_bytes hello = encode(pipe_hello{
       .receives = static_cast<std::uint16_t>(count), .piece = size, .window = options_.window});
@@ -66,6 +68,7 @@ void pipe_input::offer_places(link& to) {
   if (count < 2 || !options_.context.share_memory) return;
   to.places = offered_places::make(*path_.driven, *to.peer, size, count);
   if (!to.places) return;
+  to.places->pass_to(*to.peer);
   std::error_code unusable;  // shows with the receives
   to.peer->post_send(pipe_tag(pipe_said::ring), to.places->offer(), 0, short_pipe_send, unusable);
 }
@@ -142,7 +145,7 @@ void pipe_input::look_for_end(link& at) {
     return break_protocol(at, "its end is longer than an end");
   }
   const auto length = static_cast<std::size_t>(at.end_receive.received().length);
-  at.end = decode_pipe_end(std::span<const std::byte>(at.end_memory).first(length));
+  at.end = decode_pipe_end(at.end_memory.first(length));
   if (!at.end) return break_protocol(at, "it ended in a way that is none");
   // One that gave up may not know of the last that it sent.
   if (at.end->status == 0 && at.end->total < at.received) {
@@ -298,6 +301,11 @@ void pipe_input::close(std::size_t unread) noexcept {
     try {
       if (each.is != stage::ended || some_left) report(each, pipe_said::left);
     } catch (...) {  // without memory the end of the connection says it
+    }
+    if (path_.woken) {
+      for (slot& one : each.slots) one.receive.leave(each.memory);
+      each.end_receive.leave(each.memory);
+      each.report.leave();
     }
     each.slots.clear();
     each.places.reset();

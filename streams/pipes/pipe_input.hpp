@@ -44,7 +44,8 @@ class pipe_input {
 
   /// Returns the bytes that may be read now: of one message.
   std::span<std::byte> area() const noexcept { return area_; }
-  /// Gives `area()` back, and waits for the next one, which is not empty.
+  /// Gives `area()` back, and waits for the next one, which is not empty. Where no call waits it
+  /// may fail with `would_block`, and is to be asked again when the end is woken.
   outcome refill();
   /// Gives `area()` back, and returns whether `refill` would not wait. Makes no progress.
   bool is_ready();
@@ -66,12 +67,12 @@ class pipe_input {
   enum class stage { open, ended, lost };
   struct slot {
     std::span<std::byte> bytes;
-    request receive;
+    pipe_request receive;
   };
   struct link {
     endpoint* peer = nullptr;
-    std::unique_ptr<std::byte[]> memory;
-    std::vector<slot> slots;  // posted in their order, from `head` on
+    std::shared_ptr<std::byte[]> memory;  // of the slots, and of the end
+    std::vector<slot> slots;              // posted in their order, from `head` on
     std::size_t head = 0;
     std::uint64_t received = 0;
     std::uint16_t number = 0;  // of the next message
@@ -80,9 +81,9 @@ class pipe_input {
     std::uint64_t untold = 0;  // messages that were taken since
     std::optional<offered_places> places;
     std::uint64_t untold_places = 0;
-    request report;  // the last one that is not waited for
-    pipe_end_bytes end_memory{};
-    request end_receive;
+    pipe_request report;  // the last one that is not waited for
+    std::span<std::byte> end_memory;
+    pipe_request end_receive;
     std::optional<pipe_end> end;
     stage is = stage::open;
   };
@@ -116,7 +117,7 @@ class pipe_input {
   bool closed_ = false;
   pipe_failure failure_;
   std::error_code passing_;
-  std::vector<request*> wanted_;
+  std::vector<pipe_request*> wanted_;
   pipe_waiter waiter_;
 };
 

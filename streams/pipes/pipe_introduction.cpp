@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array question_magic{std::byte{'U'}, std::byte{'X'}, std::byte{'P'}, std::byte{'Q'}};
 constexpr std::array answer_magic{std::byte{'U'}, std::byte{'X'}, std::byte{'P'}, std::byte{'A'}};
-constexpr std::size_t longest_address = 64;  // of IPv6 with a zone and a port
+constexpr std::size_t longest_address = 128;  // of IPv6 with a zone and a port, or a Unix socket
 
 /// Magic, version and a reserved field begin both.
 constexpr std::size_t head = 8;
@@ -29,7 +29,7 @@ std::optional<std::uint16_t> version_of(std::span<const std::byte> said,
                                         std::span<const std::byte> magic) noexcept {
   if (said.size() < head || !std::equal(magic.begin(), magic.end(), said.begin())) return {};
   const auto version = static_cast<std::uint16_t>(pipe_number_in(said.subspan(4, 2)));
-  const bool is_known = version >= oldest_meeting_version && version <= pipe_meeting_version;
+  const bool is_known = version >= oldest_meeting_version && version <= keyed_meeting_version;
   if (!is_known || pipe_number_in(said.subspan(6, 2)) != 0) return {};
   return version;
 }

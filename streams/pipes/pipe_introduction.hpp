@@ -14,9 +14,12 @@
 
 namespace ucx::detail {
 
-/// Version 1 knows no worker addresses. A question of one version gets an answer of that version.
+/// Version 1 knows no worker addresses. Version 3 is of ends that connect by TLS, with the token
+/// for a key; its messages are those of version 2. A question of one version gets an answer of that
+/// version.
 inline constexpr std::uint16_t oldest_meeting_version = 1;
 inline constexpr std::uint16_t pipe_meeting_version = 2;
+inline constexpr std::uint16_t keyed_meeting_version = 3;
 /// The number of the active messages that ask, and the tag of their answers.
 inline constexpr std::uint64_t pipe_question_number = 0x7563'7869'706d'6500U;
 inline constexpr std::uint64_t pipe_answer_tag = pipe_question_number + 1;
@@ -37,7 +40,7 @@ struct pipe_question {
   pipe_role role = pipe_role::reader;
   std::uint32_t wanted = 1;  ///< How many others; 1 to 1024.
   std::string name = {};
-  std::string address = {};    ///< A numeric socket address, where it listens.
+  std::string address = {};    ///< A socket address without names, where it listens.
   worker_address worker = {};  ///< Its worker's, where it has no IP address.
 };
 

@@ -40,11 +40,6 @@ std::string complaint_about(std::ios_base::openmode mode, const pipe_options& op
   return {};
 }
 
-pipe_role role_of(std::ios_base::openmode mode) noexcept {
-  if (reads(mode) && writes(mode)) return pipe_role::both;
-  return reads(mode) ? pipe_role::reader : pipe_role::writer;
-}
-
 /// Returns what people are told: one that was met by worker address has no other, but maybe a name.
 std::string name_of(const endpoint& connection) {
   if (const socket_address peer = connection.peer(); !peer.empty()) {
@@ -54,7 +49,35 @@ std::string name_of(const endpoint& connection) {
   return name.empty() ? "pipe with a peer met by worker address" : "pipe with \"" + name + '"';
 }
 
-path_or_error path_to(const url& where, std::ios_base::openmode mode, const pipe_options& options) {
+engine_or_error open_by(path_or_error over, std::ios_base::openmode mode,
+                        const pipe_options& options) {
+  if (const auto* const failed = std::get_if<error>(&over)) return *failed;
+  auto path = std::get<std::unique_ptr<pipe_path>>(std::move(over));
+  const pipe_options rest = options_behind(*path, options);
+  try {
+    auto made = std::make_unique<pipe_engine>(std::move(path));
+    made->copying.timeout = options.timeout;
+    if (reads(mode)) made->in.emplace(*made->path, rest);
+    if (writes(mode)) made->out.emplace(*made->path, rest);
+    if (made->out && !made->out->open() && made->out->error()) {
+      return error(made->out->error(), made->out->error_text());
+    }
+    return made;
+  } catch (const std::bad_alloc&) {
+    return error(errc::no_memory,
+                 "opening a pipe with a window of " + std::to_string(options.window) + " bytes");
+  }
+}
+
+}  // namespace
+
+pipe_role role_of(std::ios_base::openmode mode) noexcept {
+  if (reads(mode) && writes(mode)) return pipe_role::both;
+  return reads(mode) ? pipe_role::reader : pipe_role::writer;
+}
+
+std::optional<error> complaint_about(const url& where, std::ios_base::openmode mode,
+                                     const pipe_options& options) {
   if (const std::string why = complaint_about(mode, options); !why.empty()) {
     return error(errc::invalid_argument, "a pipe at " + to_string(where) + " that " + why);
   }
@@ -62,7 +85,7 @@ path_or_error path_to(const url& where, std::ios_base::openmode mode, const pipe
     return error(errc::bad_url,
                  "opening a pipe at \"" + to_string(where) + "\", which has no name");
   }
-  return meet(where, role_of(mode), options);
+  return std::nullopt;
 }
 
 path_or_error path_over(worker& driven, endpoint&& connection, std::ios_base::openmode mode,
@@ -82,35 +105,18 @@ path_or_error path_over(worker& driven, endpoint&& connection, std::ios_base::op
   return made;
 }
 
-engine_or_error open_by(path_or_error over, std::ios_base::openmode mode,
-                        const pipe_options& options) {
-  if (const auto* const failed = std::get_if<error>(&over)) return *failed;
-  auto path = std::get<std::unique_ptr<pipe_path>>(std::move(over));
+pipe_options options_behind(const pipe_path& path, const pipe_options& options) {
   pipe_options rest = options;
-  if (path->until) {
-    const auto left = *path->until - std::chrono::steady_clock::now();
-    rest.connect_timeout = std::max<std::chrono::nanoseconds>(left, std::chrono::milliseconds(1));
-  }
-  try {
-    auto made = std::make_unique<pipe_engine>(std::move(path));
-    made->copying.timeout = options.timeout;
-    if (reads(mode)) made->in.emplace(*made->path, rest);
-    if (writes(mode)) made->out.emplace(*made->path, rest);
-    if (made->out && made->out->error()) {
-      return error(made->out->error(), made->out->error_text());
-    }
-    return made;
-  } catch (const std::bad_alloc&) {
-    return error(errc::no_memory,
-                 "opening a pipe with a window of " + std::to_string(options.window) + " bytes");
-  }
+  if (!path.until) return rest;
+  const auto left = *path.until - std::chrono::steady_clock::now();
+  rest.connect_timeout = std::max<std::chrono::nanoseconds>(left, std::chrono::milliseconds(1));
+  return rest;
 }
-
-}  // namespace
 
 engine_or_error open_at(const url& where, std::ios_base::openmode mode,
                         const pipe_options& options) {
-  return open_by(path_to(where, mode, options), mode, options);
+  if (auto complaint = complaint_about(where, mode, options)) return *std::move(complaint);
+  return open_by(meet(where, role_of(mode), options), mode, options);
 }
 
 engine_or_error open_over(worker& driven, endpoint&& connection, std::ios_base::openmode mode,

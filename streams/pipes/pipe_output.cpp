@@ -1,6 +1,7 @@
 #include "pipes/pipe_output.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "pipes/pipe_frame.hpp"
@@ -11,12 +12,18 @@
 namespace ucx::detail {
 namespace {
 
+using namespace std::chrono_literals;
+
 /// Bytes as short as this are copied, so that their slot can be filled on.
 constexpr std::size_t worth_a_copy = std::size_t{16} << 10U;
 
 /// There are slots for a window of messages of this length: what is shorter goes whole, and leaves
 /// its slot at once.
 constexpr std::size_t usual_length = std::size_t{64} << 10U;
+
+/// So many timers, one after the other, measure how long a slow reader is waited for. While this
+/// process does not run, one of them ends: the reader has the time of the others.
+constexpr int parts_of_patience = 4;
 
 }  // namespace
 
@@ -26,10 +33,14 @@ pipe_output::pipe_output(pipe_path& path, const pipe_options& options)
       readers_(path.peers.size()),
       // Bytes for several readers have to be copied for each of them anyway.
       slots_(path.peers.size() == 1 && options.context.share_memory),
-      waiter_(*path.driven, options.stop, 3 * path.peers.size()) {
+      waiter_(path, options.stop, 3 * path.peers.size()) {
   wanted_.reserve(3 * readers_.size());
   for (std::size_t i = 0; i < readers_.size(); ++i) readers_[i].open(path.peers[i], slots_);
-  if (!wait_for_hellos()) return;
+}
+
+bool pipe_output::open() {
+  passing_.clear();
+  if (!wait_for_hellos()) return false;
   // A reader may grant more than this process has memory for.
   window_ = std::max(options_.window, pipe_options().window);
   std::uint64_t least = window_;
@@ -41,15 +52,17 @@ pipe_output::pipe_output(pipe_path& path, const pipe_options& options)
   }
   slots_.open(static_cast<std::size_t>(least / usual_length) + 2, static_cast<std::size_t>(piece));
   begin();
-  fill();
+  return fill();
 }
 
 pipe_output::~pipe_output() {
   if (!is_closed()) abort(errc::canceled);
+  if (!path_.woken) return;
+  for (pipe_reader& each : readers_) each.leave_words();
 }
 
 bool pipe_output::wait_for_hellos() {
-  waiter_.begin(options_.connect_timeout);
+  if (!std::exchange(greets_, true)) waiter_.begin(options_.connect_timeout);
   for (pipe_reader& each : readers_) {
     look(each);
     while (!failure_ && !each.is_over() && !each.hello()) {
@@ -130,7 +143,7 @@ std::size_t pipe_output::readers() const noexcept {
                     [this](const pipe_reader& each) { return each.has_everything(sent_); }));
 }
 
-bool pipe_output::wait(std::span<request* const> wanted) {
+bool pipe_output::wait(std::span<pipe_request* const> wanted) {
   passing_ = waiter_.wait(wanted);
   return !passing_;
 }
@@ -150,17 +163,34 @@ bool pipe_output::wait_until(Condition condition) {
   }
 }
 
+void pipe_output::begin_part() noexcept {
+  const std::chrono::nanoseconds whole = options_.slow_reader_timeout;
+  waiter_.begin(std::max<std::chrono::nanoseconds>(whole / parts_of_patience, 1ns));
+}
+
 /// As `wait_until`; where slow readers may be dropped, drops those that `holds_up` after
-/// `options.patience`, until the others can go on.
+/// `options.slow_reader_timeout`, until the others can go on.
 template <class Condition, class Holds>
 bool pipe_output::wait_for_readers(Condition condition, Holds holds_up) {
   if (options_.slow_reader == slow_reader_policy::wait || readers_.size() == 1)
     return wait_until(condition);
   for (;;) {
-    for (pipe_reader& each : readers_) each.begin_patience();
-    waiter_.begin(options_.slow_reader_timeout);
-    if (wait_until(condition)) return true;
+    if (!std::exchange(is_patient_, true)) {
+      for (pipe_reader& each : readers_) each.begin_patience();
+      // Where no call waits, the first timer may have begun before (`pipe_waiter::begin`).
+      parts_left_ = parts_of_patience + (path_.woken ? 1 : 0);
+      begin_part();
+    }
+    const bool holds = wait_until(condition);
+    is_patient_ = !holds && would_wait();
+    if (holds) return true;
     if (failure_ || passing_ != errc::timed_out) return false;
+    if (--parts_left_ > 0) {
+      is_patient_ = true;
+      begin_part();
+      passing_.clear();
+      continue;
+    }
     bool changed = false;
     for (pipe_reader& each : readers_) {
       changed = changed || each.has_moved();
@@ -342,7 +372,13 @@ std::size_t pipe_output::most_borrowed() const noexcept {
 
 /// Gives up what is on its way: nothing reads the slots, or the caller's memory, any more.
 void pipe_output::abandon() noexcept {
-  for (pipe_reader& each : readers_) each.forget_sends();
+  for (pipe_reader& each : readers_) {
+    if (path_.woken) {
+      each.leave_sends();
+    } else {
+      each.forget_sends();
+    }
+  }
   slots_.forget();
 }
 
@@ -356,6 +392,7 @@ std::error_code pipe_output::close() {
   const bool ended = !failure_ && wait_for_readers(all_gone, [](const pipe_reader& each) {
     return each.has_sends() && !each.has_moved();
   }) && say_end();
+  if (!ended && would_wait()) return errc::would_block;
   std::error_code ec = error();
   if (!ec && !ended) ec = errc::canceled;
   if (ec) {

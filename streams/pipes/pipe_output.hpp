@@ -28,12 +28,17 @@ namespace ucx::detail {
 ///     any    | closed | it was aborted, or ending failed
 class pipe_output {
  public:
-  /// Waits until every reader has said hello, `options.meeting` at most.
   pipe_output(pipe_path& path, const pipe_options& options);
   ~pipe_output();
   pipe_output(const pipe_output&) = delete;
   pipe_output& operator=(const pipe_output&) = delete;
 
+  // Where no call waits, functions that wait may fail with `would_block` (`would_wait()`). Nothing
+  // has changed then, and they are to be called again when the end is woken.
+
+  /// Waits until every reader has said hello, `options.connect_timeout` at most. Comes before all
+  /// else. Returns whether there is a reader.
+  bool open();
   /// An operation of the program begins: all that waits in it has `options.timeout` together.
   void begin() noexcept { waiter_.begin(options_.timeout); }
 
@@ -51,6 +56,8 @@ class pipe_output {
   /// Says that this was all, and returns when every reader's process has everything; or gives up.
   /// REQUIRES: what was put is flushed.    Errors: broken_pipe, those of `flush`.
   std::error_code close();
+  /// Returns whether what failed is to be asked again.
+  bool would_wait() const noexcept { return !failure_ && passing_ == errc::would_block; }
   void abort(std::error_code why) noexcept;
 
   bool is_closed() const noexcept { return stage_ == stage::closed; }
@@ -90,9 +97,10 @@ class pipe_output {
   void abandon() noexcept;
   bool say_end();
   void end() noexcept;
-  bool wait(std::span<request* const> wanted);
+  bool wait(std::span<pipe_request* const> wanted);
   template <class Condition>
   bool wait_until(Condition condition);
+  void begin_part() noexcept;
   template <class Condition, class Holds>
   bool wait_for_readers(Condition condition, Holds holds_up);
 
@@ -104,9 +112,12 @@ class pipe_output {
   std::uint64_t sent_ = 0;
   std::uint16_t number_ = 0;  // of the next message of data
   stage stage_ = stage::open;
+  bool greets_ = false;
+  bool is_patient_ = false;  // with slow readers, since some time
+  int parts_left_ = 0;       // of that time
   pipe_failure failure_;
   std::error_code passing_;
-  std::vector<request*> wanted_;
+  std::vector<pipe_request*> wanted_;
   pipe_waiter waiter_;
 };
 

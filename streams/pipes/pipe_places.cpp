@@ -18,10 +18,11 @@ constexpr std::size_t stride_of(std::size_t piece) noexcept {
   return (margin + piece + margin - 1) / margin * margin;
 }
 
-/// Returns whether both ends have the same address. Those that have not may be on one host, too;
-/// their bytes go as messages.
+/// Returns whether both ends have the same address, or a Unix socket. Those that have not may be on
+/// one host, too; their bytes go as messages.
 bool seems_local(const endpoint& peer) {
   const socket_address there = peer.peer();
+  if (there.is_unix()) return true;
   return !there.empty() && there.with_port(0) == peer.local().with_port(0);
 }
 

@@ -24,6 +24,8 @@ class offered_places {
   static std::optional<offered_places> make(worker& driven, const endpoint& writer,
                                             std::size_t piece, std::size_t count);
 
+  /// Has the writer map them where it may not look at this process; over a Unix socket.
+  void pass_to(const endpoint& writer) const { memory_.pass_to(writer); }
   /// Returns the offer to the writer.
   std::vector<std::byte> offer() const;
   /// Returns what the writer says lies there; nothing where that can not be. Before it is room for

@@ -4,7 +4,6 @@
 #include <atomic>
 
 #include "pipes/pipe_end.hpp"
-#include "pipes/pipe_path.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
@@ -12,12 +11,15 @@ namespace ucx::detail {
 void pipe_reader::open(endpoint& peer, pipe_slots& slots) {
   peer_ = &peer;
   slots_ = &slots;
-  for (hearing& each : said_) listen(each);
+  for (hearing& each : said_) {
+    each.memory = std::make_shared<std::array<std::byte, longest_of_reader>>();
+    listen(each);
+  }
 }
 
 void pipe_reader::listen(hearing& next) {
   next.receive =
-      peer_->start_receive(pipe_of_reader(), std::span(next.memory), {.timeout = pipe_patience});
+      peer_->start_receive(pipe_of_reader(), std::span(*next.memory), {.timeout = pipe_patience});
 }
 
 bool pipe_reader::look(std::uint64_t sent) {
@@ -42,7 +44,7 @@ void pipe_reader::hear_all(std::uint64_t sent) {
       break;
     }
     const message_info info = heard.receive.received();
-    const auto said = heard.memory;
+    const auto said = *heard.memory;
     listen(heard);  // which may throw, and then it is heard later
     next_said_ = (next_said_ + 1) % said_.size();
     hear(info.tag, std::span(said).first(static_cast<std::size_t>(info.length)), sent);
@@ -115,6 +117,9 @@ bool pipe_reader::has_room(std::size_t size, std::uint64_t sent,
 void pipe_reader::send(std::span<const std::byte> bytes, std::uint16_t number, std::size_t from,
                        std::uint64_t end) {
   const auto memory = from == pipe_slots::copied ? send_memory::copied : send_memory::borrowed;
+  // A send that was started is kept, whatever memory is left.
+  sends_.reserve();
+  waiting_.reserve();
   sends_.push_back({peer_->start_send(pipe_tag(pipe_said::data, number), bytes,
                                       {.timeout = pipe_patience, .memory = memory}),
                     from});
@@ -127,8 +132,10 @@ void pipe_reader::send_place(std::size_t size, std::uint16_t number, std::size_t
   const pipe_place_bytes said =
       encode(pipe_place{.place = static_cast<std::uint32_t>(slots_->number_of(from)),
                         .length = static_cast<std::uint32_t>(size)});
+  sends_.reserve();
+  waiting_.reserve();
   // Taken before it is said: whatever fails then, nothing else is put there.
-  placed_.emplace_back(end, from);
+  placed_.push_back({end, from});
   slots_->give(from);
   std::atomic_thread_fence(std::memory_order_release);
   sends_.push_back({peer_->start_send(pipe_tag(pipe_said::placed, number), said, short_pipe_send)});
@@ -136,8 +143,11 @@ void pipe_reader::send_place(std::size_t size, std::uint16_t number, std::size_t
 }
 
 std::size_t pipe_reader::borrowed() const noexcept {
-  const auto is_callers = [](const sending& each) { return each.from == pipe_slots::callers; };
-  return static_cast<std::size_t>(std::count_if(sends_.begin(), sends_.end(), is_callers));
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < sends_.size(); ++i) {
+    if (sends_[i].from == pipe_slots::callers) ++count;
+  }
+  return count;
 }
 
 void pipe_reader::say_end(std::uint64_t total) {
@@ -157,7 +167,7 @@ bool pipe_reader::look_at_end() {
 void pipe_reader::drop(std::uint64_t sent, std::error_code why) noexcept {
   stage_ = stage::dropped;
   why_over_ = why;
-  for (sending& each : sends_) each.send.cancel();
+  cancel_sends();
   std::error_code unusable;
   const pipe_end_bytes end = encode(pipe_end{sent, pipe_error_status(why)});
   try {
@@ -166,14 +176,29 @@ void pipe_reader::drop(std::uint64_t sent, std::error_code why) noexcept {
   }
 }
 
-void pipe_reader::add_awaited(std::vector<request*>& to) {
+void pipe_reader::add_awaited(std::vector<pipe_request*>& to) {
   if (!is_over()) to.push_back(&next_word());
   if (!sends_.empty()) to.push_back(&sends_.front().send);
   if (!is_over() && ending_ == ending::said) to.push_back(&end_);
 }
 
-bool pipe_reader::cancel_sends() {
-  for (sending& each : sends_) each.send.cancel();
+void pipe_reader::leave_sends() noexcept {
+  for (std::size_t i = 0; i < sends_.size(); ++i) {
+    sends_[i].send.leave(slots_->owner_of(sends_[i].from));
+  }
+  if (!end_.done()) {
+    end_.leave();
+    ending_ = ending::unsaid;  // as far as is known
+  }
+  forget_sends();
+}
+
+void pipe_reader::leave_words() noexcept {
+  for (hearing& each : said_) each.receive.leave(each.memory);
+}
+
+bool pipe_reader::cancel_sends() noexcept {
+  for (std::size_t i = 0; i < sends_.size(); ++i) sends_[i].send.cancel();
   return !sends_.empty();
 }
 

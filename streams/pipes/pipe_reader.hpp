@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <system_error>
@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "pipes/pipe_frame.hpp"
+#include "pipes/pipe_path.hpp"
+#include "pipes/pipe_queue.hpp"
 #include "pipes/pipe_slots.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/request.hpp"
@@ -90,30 +92,35 @@ class pipe_reader {
     if (ending_ == ending::said && end_.done()) ending_ = ending::over;
   }
   /// Adds what it does next: what ended since `mark_end()` is there, too.
-  void add_awaited(std::vector<request*>& to);
+  void add_awaited(std::vector<pipe_request*>& to);
 
   /// Gives up what is on its way; returns whether there was something. UCX may hold on to it.
-  bool cancel_sends();
+  bool cancel_sends() noexcept;
   /// Gives it all up, and what it has not taken of places: nothing reads this side's memory, or the
   /// caller's, any more.
   void forget_sends() noexcept {
     sends_.clear();
     placed_.clear();
   }
+  /// As `forget_sends()`, and never waits: what is under way owns its memory from here on.
+  /// REQUIRES: none of it is the caller's.
+  void leave_sends() noexcept;
+  /// Does not listen any more, and does not wait for the end of that. The last thing done here.
+  void leave_words() noexcept;
 
  private:
   enum class ending { unsaid, said, over };
   struct hearing {
-    std::array<std::byte, longest_of_reader> memory{};
-    request receive;
+    std::shared_ptr<std::array<std::byte, longest_of_reader>> memory;
+    pipe_request receive;
   };
   struct sending {
-    request send;
+    pipe_request send;
     std::size_t from = pipe_slots::copied;
   };
 
   void listen(hearing& next);
-  request& next_word() noexcept { return said_[next_said_].receive; }
+  pipe_request& next_word() noexcept { return said_[next_said_].receive; }
   void hear_all(std::uint64_t sent);
   void hear(std::uint64_t tag, std::span<const std::byte> said, std::uint64_t sent);
   void greet(std::span<const std::byte> said, std::uint64_t sent);
@@ -128,11 +135,11 @@ class pipe_reader {
   std::optional<pipe_hello> hello_;
   bool has_offered_ = false;  // places
   std::uint64_t taken_ = 0;
-  std::deque<std::uint64_t> waiting_;  // where messages end that were sent and not taken
-  std::deque<sending> sends_;
+  pipe_queue<std::uint64_t> waiting_;  // where messages end that were sent and not taken
+  pipe_queue<sending> sends_;
   std::size_t sends_before_ = 0;
-  std::deque<std::pair<std::uint64_t, std::size_t>> placed_;  // where they end, and their slots
-  request end_;
+  pipe_queue<std::pair<std::uint64_t, std::size_t>> placed_;  // where they end, and their slots
+  pipe_request end_;
   ending ending_ = ending::unsaid;
   stage stage_ = stage::present;
   std::error_code why_over_;

@@ -8,6 +8,15 @@ namespace {
 /// So many are used while readers receive at once, so that a writer finds them in its cache.
 constexpr std::size_t few_slots = 8;
 
+/// Not filled. Null without memory.
+std::shared_ptr<std::byte[]> made_memory(std::size_t size) noexcept {
+  try {
+    return std::shared_ptr<std::byte[]>(new std::byte[size]);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 void pipe_slots::open(std::size_t count, std::size_t piece) {
@@ -53,7 +62,7 @@ std::size_t pipe_slots::find_free(bool at_once) const noexcept {
 bool pipe_slots::fill(std::size_t index) noexcept {
   if (!is_place(index)) {
     slot& next = slots_[index];
-    if (!next.memory) next.memory.reset(new (std::nothrow) std::byte[piece_]);
+    if (!next.memory) next.memory = made_memory(piece_);
     if (!next.memory) return false;
   }
   filling_ = index;

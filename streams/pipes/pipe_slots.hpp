@@ -69,10 +69,14 @@ class pipe_slots {
   std::size_t borrowed() const noexcept { return borrowed_; }
   /// No slot is read any more.
   void forget() noexcept;
+  /// Returns what owns the memory of a slot of our own; null for all else.
+  std::shared_ptr<const void> owner_of(std::size_t from) const noexcept {
+    return from < slots_.size() ? slots_[from].memory : nullptr;
+  }
 
  private:
   struct slot {
-    std::unique_ptr<std::byte[]> memory;
+    std::shared_ptr<std::byte[]> memory;
     std::size_t in_use = 0;  // sends that read it, or 1: the reader reads it
   };
   std::span<std::byte> memory_of(std::size_t index) const noexcept;

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
 #include <system_error>
 #include <vector>
 
@@ -80,7 +81,7 @@ TEST_P(ConformanceAAdopted, A7_AdoptedWorkersRunInEveryMode) {
     const context borrowed = foreign.borrow();
     const memory_region exposed(borrowed, std::span<std::byte>(memory), access::read);
     worker adopted = worker::adopt(
-        borrowed, foreign.make_worker(used_by),
+        borrowed, foreign.make_worker(used_by), ownership::take,
         {.progress = GetParam(), .thread_mode = thread_mode::multi, .name = "adopted"});
     std::optional<event_loop> loop;
     if (GetParam() == progress_mode::external) loop.emplace(adopted);
@@ -123,11 +124,11 @@ TEST(ConformanceA, A7_WorkersOfOneThreadAreRefusedToSeveral) {
           worker_options{.progress = progress_mode::sleeping_thread},
           worker_options{.thread_mode = thread_mode::multi}}) {
       std::error_code ec;
-      const worker none = worker::adopt(borrowed, made, refused, ec);
+      const worker none = worker::adopt(borrowed, made, ownership::take, refused, ec);
       EXPECT_EQ(ec, errc::not_supported);
     }
     // It was left to its maker, who lets one thread have it.
-    const worker adopted = worker::adopt(borrowed, made);
+    const worker adopted = worker::adopt(borrowed, made, ownership::take);
     EXPECT_EQ(adopted.native_handle(), made);
     EXPECT_FALSE(adopted.address().empty());
   }
@@ -141,10 +142,10 @@ TEST(ConformanceA, A7_FeaturesThatWereNotToldAreMissing) {
   EXPECT_EQ(borrowed.features(), feature::rma);
   ucp_worker* const made = foreign.make_worker(foreign_threads::any);
   std::error_code ec;
-  const worker none =
-      worker::adopt(borrowed, made, {.progress = progress_mode::sleeping_thread}, ec);
+  const worker none = worker::adopt(borrowed, made, ownership::take,
+                                    {.progress = progress_mode::sleeping_thread}, ec);
   EXPECT_EQ(ec, errc::feature_disabled);
-  worker adopted = worker::adopt(borrowed, made);
+  worker adopted = worker::adopt(borrowed, made, ownership::take);
   EXPECT_EQ(adopted.event_fd(), -1);
   EXPECT_THROW(adopted.on_message(1, [](message) {}), error);
 }
@@ -199,7 +200,7 @@ TEST(ConformanceA, A7_ActiveMessagesOfItsMakerGoOn) {
   handler.cb = &hear;
   handler.arg = &here;
   ASSERT_EQ(::ucp_worker_set_am_recv_handler(made, &handler), UCS_OK);
-  worker receiver = worker::adopt(borrowed, made);
+  worker receiver = worker::adopt(borrowed, made, ownership::take);
   const context senders = adopt_context(loopback_tcp());
   worker sender = adopt_worker(senders, {});
   endpoint connection(sender, receiver.address());
@@ -224,6 +225,71 @@ TEST(ConformanceA, A7_ActiveMessagesOfItsMakerGoOn) {
     EXPECT_FALSE(receive.error());
   }
   close(connection, sender, receiver);
+}
+
+/// Returns the outcome of a request of UCX's, driven by UCX alone.
+::ucs_status_t end_of(ucp_worker* driven, ::ucs_status_ptr_t started) {
+  if (!UCS_PTR_IS_PTR(started)) return UCS_PTR_RAW_STATUS(started);
+  while (::ucp_request_check_status(started) == UCS_INPROGRESS) ::ucp_worker_progress(driven);
+  const ::ucs_status_t ended = ::ucp_request_check_status(started);
+  ::ucp_request_free(started);
+  return ended;
+}
+
+class ConformanceABorrowed : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Over, ConformanceABorrowed, testing::Values("tcp", "posix"),
+                         [](const auto& chosen) { return std::string(chosen.param); });
+
+/// Its maker drives it, destroys it, and uses it between and afterwards.
+TEST_P(ConformanceABorrowed, A7_BorrowedWorkersStayTheirMakers) {
+  context_options alike = loopback_tcp();
+  if (GetParam() != std::string("tcp")) {
+    alike = {};
+    alike.transports = {"posix", "cma", "self"};
+  }
+  const foreign_context foreign(alike);
+  ucp_worker* const made = foreign.make_worker(foreign_threads::one_by_one);
+  std::vector<std::byte> memory = pattern(300'000, 1);
+  for (int round = 0; round < 3; ++round) {
+    const context borrowed = foreign.borrow();
+    const memory_region exposed(borrowed, std::span<std::byte>(memory), access::read);
+    const context ours(alike);
+    worker other(ours, {.progress = progress_mode::polling_thread});
+    std::optional<worker> lent(worker::adopt(borrowed, made, ownership::borrow));
+    std::error_code ec;
+    const worker twice = worker::adopt(foreign.borrow(), made, ownership::borrow, {}, ec);
+    EXPECT_EQ(ec, errc::already_exists) << "and the first one hears its peers";
+    endpoint in(other, lent->address(), {.wait = connect_wait::none});
+    ASSERT_TRUE(drive(*lent, *lent, [&] { return in.state() != connection_state::connecting; }));
+    std::vector<std::byte> into(memory.size());
+    remote_region region(in, exposed.descriptor(), {.transfer_method = transfer_method::message});
+    const request read = region.start_read_at(0, into);
+    while (!read.done()) ::ucp_worker_progress(made);
+    EXPECT_TRUE(holds_pattern(into, 1));
+    {
+      endpoint out(*lent, other.address());
+      out.send(1, pattern(100));
+      lent.reset();
+    }
+    const auto until = std::chrono::steady_clock::now() + 20s;
+    while (!in.status() && std::chrono::steady_clock::now() < until) ::ucp_worker_progress(made);
+    EXPECT_EQ(in.status(), errc::closed_by_peer);
+    // It reaches itself by UCX's calls.
+    ::ucp_ep_params_t params = {};
+    ::ucp_address_t* address = nullptr;
+    std::size_t length = 0;
+    ASSERT_EQ(::ucp_worker_get_address(made, &address, &length), UCS_OK);
+    params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+    params.address = address;
+    ::ucp_ep_h self = nullptr;
+    ASSERT_EQ(::ucp_ep_create(made, &params, &self), UCS_OK);
+    ::ucp_worker_release_address(made, address);
+    const ::ucp_request_param_t plain = {};
+    EXPECT_EQ(end_of(made, ::ucp_ep_flush_nbx(self, &plain)), UCS_OK);
+    EXPECT_EQ(end_of(made, ::ucp_ep_close_nbx(self, &plain)), UCS_OK);
+  }
+  give_back(made);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ class ConformanceBByAddress : public testing::TestWithParam<pair_options> {
     return options;
   }
   bool until(const std::function<bool()>& done) {
-    const auto end = clock::now() + 20s;
+    const auto end = clock::now() + patience(20s);
     while (!done()) {
       if (clock::now() >= end) return false;
       if (!client_.progress()) std::this_thread::sleep_for(100us);
@@ -46,13 +46,13 @@ class ConformanceBByAddress : public testing::TestWithParam<pair_options> {
   context server_context_{options_of(GetParam().over)};
   context client_context_{options_of(GetParam().over)};
   std::optional<worker> server_{std::in_place, server_context_,
-                                worker_options{.progress = progress_mode::external,
-                                               .name = "server",
-                                               .terms = {.info = bytes("of the server")}}};
+                                patient({.progress = progress_mode::external,
+                                         .name = "server",
+                                         .terms = {.info = bytes("of the server")}})};
   const worker_address address_ = server_->address();
   std::optional<event_loop> loop_{std::in_place, *server_};
   worker client_{client_context_,
-                 {.progress = GetParam().reader, .close_timeout = 3s, .name = "client"}};
+                 patient({.progress = GetParam().reader, .close_timeout = 3s, .name = "client"})};
 };
 
 TEST_P(ConformanceBByAddress, B10_B16_B18_B28_MeetWithoutIp) {
@@ -105,7 +105,7 @@ TEST_P(ConformanceBByAddress, B14_B16_TheOwnerOfTheAddressIsToldToo) {
   std::optional<connection_end> left;
   worker_options options;
   options.progress = GetParam().reader;
-  worker owner(server_context_, options);
+  worker owner(server_context_, patient(options));
   connection_events events;
   events.on_established = [&](const endpoint&, const connection_report& report) {
     const std::lock_guard guard(mutex);
@@ -153,7 +153,7 @@ TEST_P(ConformanceBByAddress, B19_B20_B21_ClosesAsTheCallerChooses) {
     EXPECT_EQ(connection.state(), connection_state::closed);
   }
   // The worker's default is 5 s.
-  worker hasty(client_context_, {.progress = GetParam().reader, .close_timeout = 300ms});
+  worker hasty(client_context_, patient({.progress = GetParam().reader, .close_timeout = 300ms}));
   endpoint last(hasty, address_);
   last.wait_connected();
   remote_region region(last, exposed.descriptor(), {.transfer_method = transfer_method::message});

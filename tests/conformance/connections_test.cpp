@@ -69,18 +69,27 @@ TEST_P(ConformanceB, B8_SpeaksIpv6WhereUcxIsSetUpForIt) {
   EXPECT_EQ(ec, errc::not_supported);
 }
 
-/// Returns a port that nobody has, at least now.
-std::uint16_t free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  ::sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ::socklen_t size = sizeof address;
-  EXPECT_EQ(::bind(socket, reinterpret_cast<const ::sockaddr*>(&address), size), 0);
-  EXPECT_EQ(::getsockname(socket, reinterpret_cast<::sockaddr*>(&address), &size), 0);
-  ::close(socket);
-  return ntohs(address.sin_port);
-}
+/// A port where nobody listens: who connects is refused, as long as this lives.
+class refusing_port {
+ public:
+  refusing_port() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    ::sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    ::socklen_t size = sizeof address;
+    EXPECT_EQ(::bind(socket_, reinterpret_cast<const ::sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::getsockname(socket_, reinterpret_cast<::sockaddr*>(&address), &size), 0);
+    port_ = ntohs(address.sin_port);
+  }
+  ~refusing_port() { ::close(socket_); }
+  refusing_port(const refusing_port&) = delete;
+  refusing_port& operator=(const refusing_port&) = delete;
+
+  socket_address address() const { return {network_host(), port_}; }
+
+ private:
+  int socket_;
+  std::uint16_t port_ = 0;
+};
 
 TEST_P(ConformanceB, B9_ConnectsFromAnAddress) {
   std::mutex mutex;
@@ -91,7 +100,7 @@ TEST_P(ConformanceB, B9_ConnectsFromAnAddress) {
     from = request.peer();
     accepted.emplace(server_, std::move(request));
   });
-  const socket_address free(network_host(), free_port());
+  const socket_address free = refusing_port().address();  // and nobody has it by now
   const endpoint connection(client_, door.address(), {.local = free});
   EXPECT_EQ(connection.local(), free);
   {
@@ -120,8 +129,22 @@ TEST_P(ConformanceB, B12_ConnectsToItself) {
   endpoint connection(client_, client_.address());
   connection.wait_connected();
   EXPECT_EQ(connection.report().peer_name, "client");
-  connection.flush();
+  const std::vector<std::byte> said = pattern(70'000, 1);
+  std::vector<std::byte> heard(said.size());
+  request hearing = client_.start_receive(7, heard);
+  connection.send(7, said);
+  hearing.wait();
+  EXPECT_TRUE(holds_pattern(heard, 1));
+  memory_region own = memory_region::allocate(client_context_, said.size(), access::read_write);
+  remote_region region(connection, own.descriptor());
+  region.write_at(100, std::span(said).first(5000));
+  region.flush();
+  EXPECT_TRUE(holds_pattern(own.bytes().subspan(100, 5000), 1));
+  own.bytes()[60'000] = std::byte{5};
+  region.read_at(60'000, std::span(heard).first(1));
+  EXPECT_EQ(heard[0], std::byte{5});
   connection.close();
+  EXPECT_EQ(connection.state(), connection_state::closed);
 }
 
 TEST_P(ConformanceB, B13_ErrorHandlingMayBeOff) {
@@ -168,7 +191,7 @@ TEST_P(ConformanceB, B13_ErrorHandlingMayBeOff) {
   }));
   // docs/reference/connections.md says 2 s; a slow machine with a sanitizer takes longer now and
   // then. By itself the reader would tell after a minute.
-  EXPECT_LT(clock::now() - begin, 10s);
+  EXPECT_LT(clock::now() - begin, 30s);
   ASSERT_TRUE(end.has_value());
   EXPECT_EQ(end->reason, errc::connection_reset);
   EXPECT_EQ(fast.status(), errc::connection_reset);
@@ -400,6 +423,54 @@ TEST_P(ConformanceB, B26_B27_ManagersKeepConnections) {
   EXPECT_GE(asked, 2);
   manager.close();
   EXPECT_TRUE(manager.peers().empty());
+}
+
+TEST_P(ConformanceB, B27_ReconnectingMayBeRefused) {
+  const listener door(server_, any_port);
+  connection_manager_options options;
+  options.reconnect.first_delay = 1ms;
+  std::atomic<int> asked{0};
+  std::atomic<bool> may{true};
+  options.on_attempt = [&](const managed_peer&) {
+    ++asked;
+    return may.load();
+  };
+  connection_manager manager(client_, options);
+  manager.add("server", door.address());
+  endpoint first = manager.wait_active("server");
+  may = false;
+  first.close(close_mode::abort);  // as if it were lost
+  ASSERT_TRUE(until([&] { return manager.status("server")->state == connection_state::failed; }));
+  EXPECT_EQ(asked, 2) << "once for each attempt";
+  EXPECT_TRUE(manager.status("server")->failure);
+  std::error_code ec;
+  manager.wait_active("server", {.timeout = 30s}, ec);
+  EXPECT_EQ(ec, manager.status("server")->failure) << "at once, and nothing is tried";
+  EXPECT_EQ(asked, 2);
+  may = true;
+  manager.reconnect("server");
+  manager.wait_active("server").flush();
+  EXPECT_EQ(asked, 3);
+}
+
+TEST_P(ConformanceB, B27_ReconnectingIsBounded) {
+  connection_manager_options options;
+  options.reconnect.first_delay = 1ms;
+  options.reconnect.max_delay = 2ms;
+  options.reconnect.max_attempts = 3;
+  std::atomic<unsigned> asked{0};
+  options.on_attempt = [&](const managed_peer&) { return ++asked > 0; };
+  connection_manager manager(client_, options);
+  const refusing_port held;
+  manager.add("nobody", held.address());
+  std::error_code ec;
+  manager.wait_active("nobody", {.timeout = 30s}, ec);
+  EXPECT_EQ(ec, errc::connection_refused) << ec.message();
+  const managed_peer given_up = manager.status("nobody").value_or(managed_peer());
+  EXPECT_EQ(given_up.state, connection_state::failed);
+  EXPECT_EQ(given_up.attempts, 1 + options.reconnect.max_attempts);
+  EXPECT_EQ(asked, 1 + options.reconnect.max_attempts);
+  EXPECT_FALSE(until([&] { return asked > 1 + options.reconnect.max_attempts; }, 100ms));
 }
 
 TEST_P(ConformanceB, B28_ConnectionsReportWhatTheyCanDo) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -67,25 +68,46 @@ TEST_P(ConformanceE, E1_E4_E5_E7_RequestsTellTheirOutcome) {
   EXPECT_NO_THROW(future.get());
 }
 
+/// The owner answers meanwhile: each ends one way or the other, and then nothing more is written
+/// into its memory.
 TEST_P(ConformanceE, E2_E3_CancelsOneAndAll) {
-  std::vector<std::byte> large(shared_size);
-  request one = region_.start_read_at(0, large);
-  one.cancel();
-  std::error_code ec;
-  one.wait(ec);
-  EXPECT_TRUE(!ec || ec == errc::canceled);
+  constexpr std::byte given_back{0x5a};
+  fill_pattern(owned_.bytes(), 1);
+  std::vector<std::vector<std::byte>> memory(20, std::vector<std::byte>(shared_size / 2));
+  const auto expect_end = [&](request& ended, std::vector<std::byte>& into) {
+    EXPECT_TRUE(ended.done());
+    const std::error_code how = ended.error();
+    EXPECT_TRUE(!how || how == errc::canceled) << how.message();
+    EXPECT_TRUE(how || holds_pattern(into, 1));
+    std::ranges::fill(into, given_back);
+  };
+  for (int round = 0; round < effort(20, 5); ++round) {
+    request one = region_.start_read_at(0, memory[0]);
+    request other = region_.start_read_at(0, memory[1]);
+    one.cancel();
+    std::error_code ec;
+    one.wait(ec);
+    expect_end(one, memory[0]);
+    other.wait();
+    EXPECT_TRUE(holds_pattern(memory[1], 1)) << "only one was canceled";
+  }
   std::vector<request> many;
-  for (int i = 0; i < 20; ++i) many.push_back(region_.start_read_at(0, into_));
-  EXPECT_EQ(pair_.connection->cancel_all(5s), 0U);
-  for (request& each : many) EXPECT_TRUE(each.done());
-  EXPECT_EQ(pair_.reader().cancel_all(5s), 0U);
+  for (std::vector<std::byte>& each : memory) many.push_back(region_.start_read_at(0, each));
+  EXPECT_EQ(pair_.connection->cancel_all(30s), 0U);
+  for (std::size_t i = 0; i < many.size(); ++i) expect_end(many[i], memory[i]);
+  for (std::size_t i = 0; i < many.size(); ++i) many[i] = region_.start_read_at(0, memory[i]);
+  EXPECT_EQ(pair_.reader().cancel_all(30s), 0U);
+  for (std::size_t i = 0; i < many.size(); ++i) expect_end(many[i], memory[i]);
+  region_.read_at(0, into_);
+  EXPECT_TRUE(holds_pattern(into_, 1)) << "the connection is as good as before";
+  for (const std::vector<std::byte>& each : memory) EXPECT_TRUE(all_bytes_are(each, given_back));
 }
 
 TEST_P(ConformanceE, E6_WaitsForOneOrAllOfMany) {
   std::vector<request> many;
   for (int i = 0; i < 50; ++i) many.push_back(region_.start_read_at(0, into_));
-  EXPECT_TRUE(wait_any(many, 10s).has_value());
-  EXPECT_TRUE(wait_all(many, 10s));
+  EXPECT_TRUE(wait_any(many, 30s).has_value());
+  EXPECT_TRUE(wait_all(many, 30s));
 }
 
 TEST_P(ConformanceE, E15_CallsFunctionsInProgress) {
@@ -94,7 +116,7 @@ TEST_P(ConformanceE, E15_CallsFunctionsInProgress) {
   worker& reader = pair_.reader();
   scheduled_call once =
       reader.call_in_progress(progress_phase::before, repetition::once, [&] { ++before; });
-  EXPECT_TRUE(once.wait_for(10s));
+  EXPECT_TRUE(once.wait_for(30s));
   EXPECT_EQ(before, 1);
   scheduled_call every =
       reader.call_in_progress(progress_phase::after, repetition::every_round, [&] { ++rounds; });
@@ -122,7 +144,7 @@ TEST_P(ConformanceE, E20_TimersNeedNoSignals) {
     after = (std::chrono::steady_clock::now() - begin).count();
     called = true;
   });
-  EXPECT_TRUE(timer.wait_for(10s));
+  EXPECT_TRUE(timer.wait_for(30s));
   EXPECT_TRUE(called);
   EXPECT_GE(std::chrono::steady_clock::duration(after), 20ms);
   const auto when = std::chrono::steady_clock::now() + 20ms;
@@ -130,7 +152,7 @@ TEST_P(ConformanceE, E20_TimersNeedNoSignals) {
   scheduled_call alarm =
       pair_.reader().call_at(when, [&] { early = std::chrono::steady_clock::now() < when; });
   EXPECT_FALSE(pair_.reader().call_after(1h, [] { ADD_FAILURE(); }).wait_for(1ms));
-  EXPECT_TRUE(alarm.wait_for(10s));
+  EXPECT_TRUE(alarm.wait_for(30s));
   EXPECT_FALSE(early);
 }
 
@@ -158,13 +180,13 @@ TEST_P(ConformanceEPaused, E2_E3_CancelsOneAndAll) {
   many[0].wait(ec);
   EXPECT_EQ(ec, errc::canceled);
   EXPECT_FALSE(many[1].done()) << "only one was canceled";
-  EXPECT_EQ(pair_.connection->cancel_all(5s), 0U);
+  EXPECT_EQ(pair_.connection->cancel_all(30s), 0U);
   for (request& each : many) {
     EXPECT_TRUE(each.done());
     EXPECT_EQ(each.error(), errc::canceled);
   }
   many = start(5);
-  EXPECT_EQ(pair_.reader().cancel_all(5s), 0U);
+  EXPECT_EQ(pair_.reader().cancel_all(30s), 0U);
   for (request& each : many) EXPECT_EQ(each.error(), errc::canceled);
   pair_.resume_owner();
   region_.read_at(0, into_);  // late answers are nobody's
@@ -179,7 +201,7 @@ TEST_P(ConformanceEPaused, E6_LimitsOfWaitsRunOut) {
   EXPECT_FALSE(wait_all(many, 10ms));
   for (request& each : many) EXPECT_FALSE(each.done()) << "a wait ends nothing";
   many[3].cancel();
-  EXPECT_EQ(wait_any(many, 10s), 3U);
+  EXPECT_EQ(wait_any(many, 30s), 3U);
   EXPECT_FALSE(wait_all(many, 10ms)) << "one is not all";
   pair_.resume_owner();
   EXPECT_TRUE(wait_all(many, 30s));
@@ -325,7 +347,7 @@ TEST(ConformanceELoops, E8_E9_E11_APlainEpollLoop) {
   EXPECT_EQ(std::exchange(left, 0), 0);  // what is outstanding begins nothing more
   std::jthread waker([&] { reader.signal(); });
   ::epoll_event ready = {};
-  EXPECT_EQ(::epoll_wait(loop, &ready, 1, 5000), 1);
+  EXPECT_EQ(::epoll_wait(loop, &ready, 1, 20'000), 1);
   ::close(loop);
 }
 
@@ -511,12 +533,12 @@ TEST(ConformanceELoops, E21_OptionsAreNamedAndHaveDefaults) {
   const context over(over_network());
   const worker owner(over, {.progress = progress_mode::sleeping_thread, .spin = 0us});
   const memory_region owned = memory_region::allocate(over, 4096, access::read);
-  worker reader(over, {.operation_timeout = 5s});
+  worker reader(over, {.operation_timeout = 40s});
   const endpoint connection(reader, owner.address());
   remote_region region(connection, owned.descriptor(),
                        {.transfer_method = transfer_method::message});
   std::vector<std::byte> into(10);
-  region.start_read_at(0, into, {.timeout = 3s}).wait();
+  region.start_read_at(0, into, {.timeout = 30s}).wait();
   EXPECT_EQ(region.transfer_method(), transfer_method::message);
 }
 

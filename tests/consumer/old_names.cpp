@@ -251,6 +251,7 @@ void of_workers(ucx::worker& worker, ucx::memory_region& region, ucx::message& m
   (void)region.wait_notify(worker, ec);
   message.receive(bytes, ec);
   ucx::copy_memory(bytes.data(), bytes.data(), bytes.size(), ec);
+  (void)ucx::worker::adopt(worker.parent(), nullptr, ucx::worker_options(), ec);
 }
 
 void of_events(std::error_code& ec) {

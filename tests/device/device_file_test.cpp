@@ -15,6 +15,7 @@
 #include "support/fake_cuda/kind_memory.hpp"
 #include "support/files/temporary_directory.hpp"
 #include "support/files/temporary_file.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/access.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
@@ -77,7 +78,7 @@ TEST_P(DeviceFile, OfThisMachineGoesOnBetweenTextAndMemory) {
 
 TEST_P(DeviceFile, OfAServerIsRead) {
   const temporary_file file(2 * mib);
-  server server;
+  ucx_server server;
   const publication lent = server.publish_file("file", file.path(), access::read);
   kind_memory memory(GetParam(), 2 * mib);
   ucx::ifstream in(server.url("file"), std::ios::binary);
@@ -88,7 +89,7 @@ TEST_P(DeviceFile, OfAServerIsRead) {
 
 TEST_P(DeviceFile, OfAServersStoreIsWrittenAmongManyThatAreShort) {
   const temporary_directory directory;
-  server server;
+  ucx_server server;
   store_options writable;
   writable.writable = true;
   const publication store = server.publish_store(directory / "", writable);

@@ -224,16 +224,16 @@ TEST_F(DeviceMemory, ThatAHungDeviceHasIsGivenBackBehindIt) {
   fake_cuda_hold_copies(1);
   const auto begun = std::chrono::steady_clock::now();
   EXPECT_EQ(allocate({memory_kind::cuda, 0}, 1000), nullptr);
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, 25s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 60s);
   EXPECT_EQ(ec_, errc::timed_out);
   EXPECT_THAT(what_, testing::HasSubstr("setting them to zero"));
   // The driver may still write there.
   EXPECT_EQ(fake_cuda_allocated(), 1000U);
   EXPECT_EQ(fake_cuda_calls("cuMemFree"), 0U);
   fake_cuda_hold_copies(0);
-  EXPECT_TRUE(test::soon([] { return fake_cuda_streams() == 0; }));
-  EXPECT_EQ(fake_cuda_allocated(), 0U);
-  EXPECT_EQ(fake_cuda_events(), 0U);
+  EXPECT_TRUE(test::soon([] {
+    return fake_cuda_streams() == 0 && fake_cuda_allocated() == 0 && fake_cuda_events() == 0;
+  }));
   EXPECT_EQ(fake_cuda_late_uses(), 0U);
 }
 

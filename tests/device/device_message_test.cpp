@@ -103,6 +103,20 @@ TEST_P(DeviceMessage, WithATagIsThereWithOneCopyOfEachByteAtEachSide) {
   });
 }
 
+TEST_P(DeviceMessage, SaysInItsAttributesWhereItsMemoryIs) {
+  for_each_pair([&](memory_kind source, memory_kind target) {
+    kind_memory from(source, mib, 1);
+    kind_memory into(target, mib);
+    request send = sender().start_send(1, from.bytes());
+    EXPECT_EQ(send.attributes().memory, said(source));
+    request receive = receiver().start_receive(1, into.bytes());
+    ASSERT_FALSE(outcome(receive)) << receive.error().message();
+    ASSERT_FALSE(outcome(send)) << send.error().message();
+    EXPECT_EQ(receive.attributes().memory, said(target));
+    EXPECT_EQ(receive.attributes().size, mib);
+  });
+}
+
 TEST_P(DeviceMessage, ForAHandlerIsReceivedWhereItWants) {
   for_each_pair([&](memory_kind source, memory_kind target) {
     for (const std::size_t length : lengths) {

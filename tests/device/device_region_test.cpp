@@ -21,6 +21,7 @@
 #include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/kind_memory.hpp"
 #include "support/transports/connected_pair.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
@@ -291,7 +292,7 @@ TEST(DeviceMemoryOfTheCaller, KindsNeverAllocatedAreNotSupported) {
 TEST(DeviceMemoryOfTheCaller, IsExposedAsNothingElseThanIsExpected) {
   const cuda_program program;
   connected_pair pair;
-  ucx::server server({.bind = "127.0.0.1:0"});
+  ucx_server server({.bind = "127.0.0.1:0"});
   kind_memory host(memory_kind::host, 100);
   kind_memory pinned(memory_kind::cuda_pinned, 100);
   kind_memory device(memory_kind::cuda, 100);
@@ -358,7 +359,7 @@ INSTANTIATE_TEST_SUITE_P(Routes, PinnedMemory,
 class PublishedDeviceMemory : public testing::Test {
  protected:
   const cuda_program program_;
-  ucx::server server_{{.bind = "127.0.0.1:0"}};
+  ucx_server server_{{.bind = "127.0.0.1:0"}};
 };
 
 TEST_F(PublishedDeviceMemory, IsListedAsWhatItIsAndRead) {

@@ -74,6 +74,25 @@ TEST_P(DeviceTarget, HoldsWhatWasReadWhenTheReadIsDone) {
   EXPECT_TRUE(holds_pattern(std::span(now).subspan(20), 1, mib));
 }
 
+TEST_P(DeviceTarget, IsInTheAttributesOfItsReadsAndWrites) {
+  const memory_region exposed = expose(mib, 1);
+  remote_region region = pair_.open(exposed);
+  const auto memory = target(mib);
+  const auto check = [&](request started) {
+    if (started.attributes().kind == operation_kind::none) return;  // done by this processor
+    const memory_kind before = started.attributes().memory;
+    started.wait();
+    const memory_kind behind = started.attributes().memory;
+    EXPECT_EQ(behind, copies_here() ? memory_kind::cuda : memory_kind::host);
+    if (before != behind) {
+      EXPECT_EQ(before, std::get<2>(GetParam()));
+    }
+  };
+  check(region.start_read_at(0, memory));
+  check(region.start_write_at(0, memory));
+  region.flush();
+}
+
 TEST_P(DeviceTarget, IsWhatIsWritten) {
   const memory_region exposed = expose(5 * mib + 3, 1);
   remote_region region = pair_.open(exposed);

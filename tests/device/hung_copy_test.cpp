@@ -42,10 +42,10 @@ void go_on() {
 class HungCopy : public testing::TestWithParam<route> {
  protected:
   HungCopy() { fill_pattern(exposed_.bytes(), 1); }
-  static stream_options brief() {
+  static stream_options brief(std::chrono::nanoseconds timeout = 500ms) {
     stream_options made;
     made.buffer_size = 100'000;
-    made.timeout = 100ms;
+    made.timeout = timeout;
     return made;
   }
 
@@ -66,7 +66,7 @@ TEST_P(HungCopy, OfWhatAStreamHasReadAheadEndsAtTheStreamsTimeout) {
     EXPECT_EQ(in.error(), errc::timed_out);
   }
   go_on();
-  ucx::istream again(pair_.open(exposed_), brief());
+  ucx::istream again(pair_.open(exposed_), brief(30s));
   again.get();
   again.read(into.characters(), 1000);
   EXPECT_TRUE(again.good());
@@ -83,7 +83,7 @@ TEST_P(HungCopy, OfWhatFitsAStreamsBufferEndsAtTheStreamsTimeout) {
     EXPECT_EQ(out.error(), errc::timed_out);
   }
   go_on();
-  ucx::ostream again(pair_.open(exposed_), brief());
+  ucx::ostream again(pair_.open(exposed_), brief(30s));
   again.write(from.characters(), 1000);
   again.flush();
   EXPECT_TRUE(again.good());
@@ -155,7 +155,7 @@ class HungPipe : public pipe_place {
 };
 
 TEST_F(HungPipe, EndsItsWriteAndItsReadAtTheirTimeout) {
-  connect({.timeout = 1s}, {.timeout = 1s});
+  connect({.timeout = 3s}, {.timeout = 3s});
   kind_memory memory(memory_kind::cuda, 2 * mib, 6);
   *out_ << text_of(1000, 5) << std::flush;
   hang();
@@ -215,7 +215,7 @@ TEST_P(HungMessage, OutOfADeviceFailsAndHoldsNobodyUp) {
 
 TEST_P(HungMessage, IntoADeviceFailsAndHoldsNobodyUp) {
   kind_memory into(memory_kind::cuda, GetParam());
-  request receive = pair_.receiver().start_receive(1, into.bytes(), {.timeout = 1s});
+  request receive = pair_.receiver().start_receive(1, into.bytes(), {.timeout = 3s});
   hang();
   request send = pair_.sender->start_send(1, pattern(GetParam()), {.memory = send_memory::copied});
   EXPECT_EQ(outcome(receive), errc::timed_out);

@@ -46,6 +46,34 @@ TEST(MemoryResources, CopyBetweenTheHostAndADeviceAndWithinIt) {
   EXPECT_TRUE(holds_pattern(last));
 }
 
+TEST(DevicePattern, IsFilledAndFoundInPieces) {
+  const cuda_program program;
+  const std::size_t size = (std::size_t{2} << 20U) + 1000;
+  const auto device = cuda_program::allocate(size);
+  ucx::fill_pattern(device, 5, 100);
+  EXPECT_TRUE(holds_pattern(cuda_program::content(device), 5, 100));
+  EXPECT_FALSE(find_pattern_mismatch(device, 5, 100));
+  std::vector<std::byte> changed = pattern(size, 6);
+  for (const std::size_t wrong : {size - 1, std::size_t{1} << 20U, std::size_t{17}}) {
+    changed[wrong] ^= std::byte{0x80};
+    cuda_program::put(device, changed);
+    EXPECT_EQ(find_pattern_mismatch(device, 6), wrong);
+  }
+}
+
+TEST(DevicePattern, IsRefusedWhereThePlaceIsUnknown) {
+  const cuda_program program;
+  const auto device = cuda_program::allocate(1000);
+  fake_cuda_fail("cuPointerGetAttributes", 0, 1 << 20, 719);
+  std::error_code ec;
+  ucx::fill_pattern(device, 1, 0, {}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  EXPECT_FALSE(find_pattern_mismatch(device, 1, 0, {}, ec));
+  EXPECT_EQ(ec, errc::not_supported);
+  EXPECT_THROW(find_pattern_mismatch(device), error);
+  fake_cuda_fail("cuPointerGetAttributes", 0, 0, 0);
+}
+
 TEST(MemoryResources, CopyByTheTargetsKindOrElseTheSources) {
   memory_resources known;
   std::pmr::monotonic_buffer_resource memory;

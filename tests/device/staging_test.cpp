@@ -15,6 +15,8 @@
 #include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/cuda_program.hpp"
 #include "support/transports/connected_pair.hpp"
+#include "support/transports/network.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/access.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
@@ -112,7 +114,7 @@ TEST_F(StagingOfLittlePinnedMemory, KeepsToItsBound) {
 }
 
 TEST_F(Staging, OfAServerAndItsClientIsInTheirStatistics) {
-  ucx::server server({.bind = "127.0.0.1:0"});
+  ucx_server server({.bind = "127.0.0.1:0"});
   const publication lent =
       server.publish("tensor", cuda_program::allocate_pattern(mib, 5), access::read);
   ucx::client client(server.url());
@@ -176,12 +178,15 @@ TEST_F(HungDevice, ClosingItsRegionIsBounded) {
   remote_region region = pair_.open(exposed);
   std::vector<std::byte> into(4 * mib);
   std::error_code ec;
-  region.read_at(0, into, {.timeout = 50ms}, ec);
-  EXPECT_EQ(ec, errc::timed_out);
+  // The owner's thread may not be run for longer than the first ones take.
+  for (auto within = 50ms; within < 30s && fake_cuda_waiting_copies() == 0; within *= 2) {
+    region.read_at(0, into, {.timeout = within}, ec);
+    EXPECT_EQ(ec, errc::timed_out);
+  }
   ASSERT_GT(fake_cuda_waiting_copies(), 0U);
   const auto before = std::chrono::steady_clock::now();
   exposed.close();
-  EXPECT_LT(std::chrono::steady_clock::now() - before, 9s);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, patience(25s));
   EXPECT_GT(fake_cuda_streams(), 0U);
   EXPECT_GT(fake_cuda_waiting_copies(), 0U);
   fake_cuda_hold_copies(0);
@@ -209,10 +214,11 @@ TEST_F(HungDevice, HasItsBuffersToItselfUntilItLetsGo) {
   remote_region region = pair_.open(exposed);
   std::vector<std::byte> into(mib);
   std::error_code ec;
-  request first = region.start_read_at(0, into, {.timeout = 1s});
-  ASSERT_TRUE(pair_.drive_until([] { return fake_cuda_waiting_copies() > 0; }));
-  first.wait(ec);
-  EXPECT_EQ(ec, errc::timed_out);
+  for (auto within = 500ms; within < 30s && fake_cuda_waiting_copies() == 0; within *= 2) {
+    region.read_at(0, into, {.timeout = within}, ec);
+    EXPECT_EQ(ec, errc::timed_out);
+  }
+  ASSERT_GT(fake_cuda_waiting_copies(), 0U);
   // These get other buffers: what the driver writes late is in none of them.
   request again = region.start_read_at(mib, into);
   EXPECT_FALSE(pair_.drive_until([&] { return again.done(); }, 100ms));
@@ -259,7 +265,7 @@ TEST_F(HungDevice, EndsWithItsWorkerInTime) {
   const auto before = std::chrono::steady_clock::now();
   pair_.connection.reset();
   pair_.other.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - before, 9s);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, patience(25s));
   fake_cuda_hold_copies(0);
   EXPECT_TRUE(soon([] { return fake_cuda_streams() == 0; }));
 }

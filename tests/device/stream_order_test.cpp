@@ -72,6 +72,20 @@ TEST_P(StreamOrder, WriteTakesWhatTheStreamHasPutThere) {
   EXPECT_TRUE(holds_pattern(exposed_.bytes(), 2));
 }
 
+TEST_P(StreamOrder, DefaultStreamsNeedNoHandle) {
+  for (const std::uintptr_t number : {1UL, 2UL}) {  // CU_STREAM_LEGACY and _PER_THREAD
+    io_options options;
+    options.cuda_stream = reinterpret_cast<void*>(number);
+    region_.write_at(0, tensor_, options);
+    region_.flush();
+    EXPECT_TRUE(holds_pattern(exposed_.bytes(), 1));
+    fill_pattern(exposed_.bytes(), 5);
+    const std::span<std::byte> into = cuda_program::allocate(size);
+    region_.read_at(0, into, options);
+    EXPECT_EQ(cuda_program::content(into), pattern(size, 5));
+  }
+}
+
 TEST_P(StreamOrder, WriteOfNoStreamTakesWhatIsThere) {
   enqueue_copy(tensor_, other_);
   region_.write_at(0, tensor_);

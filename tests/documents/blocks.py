@@ -3,7 +3,7 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LANGUAGES = {"cpp", "sh", "json", "text", "cmake"}
+LANGUAGES = {"cpp", "sh", "json", "text", "cmake", "python"}
 WORDS = {"file", "run", "global", "needs", "terminal", "says", "serves", "not-run"}
 
 

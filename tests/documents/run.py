@@ -5,7 +5,8 @@
   run.py type BUILD_DIR COMPILER       the commands of each page, in order, in one shell on a machine of its own
   run.py list                          what is compiled, typed, run, and left out, and why
 
-A fence names what is in it: ```cpp, ```sh, ```json, ```text (output, synopses), ```cmake. Further words:
+A fence names what is in it: ```cpp, ```sh, ```json, ```text (output, synopses), ```cmake, ```python (run by
+python/tests/test_documents.py). Further words:
   ```cpp file=NAME      is written to NAME where the page's commands then are; so is ```cmake file=NAME, which needs it
   ```cpp run            is also built and run, and ends with 0 within a minute
   ```cpp global         a fragment that declares; others stand in a function, or in a coroutine where they await
@@ -169,7 +170,8 @@ def lines_typed(block):
     for number, line in enumerate(block.text.splitlines()):
         yield block.line + number, line
         at = re.search(r"ucxio serve [^#]*--bind (\S+)", line)
-        served += [f"answers 'ucx://{at.group(1)}'"] if at else []
+        scheme = "ucx" if "--ucx" in line else "ucxs"
+        served += [f"answers '{scheme}://{at.group(1)}'"] if at else []
         if line.endswith("&") and served and not terminal:
             yield block.line + number, served.pop()
     if terminal:
@@ -229,7 +231,8 @@ def namespaces():
 
 def environment_of(folder, asked):
     """Returns the environment of a page's commands: ucxio is installed, as README.md tells, in a folder."""
-    installed, outer = asked.installed, os.environ
+    not_the_pages = ("XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "UCXIO_TOKEN")
+    installed, outer = asked.installed, {name: value for name, value in os.environ.items() if name not in not_the_pages}
     return {
         **outer, "HOME": str(folder / "home"), "TERMINALS": str(folder / "terminals"), "UCXIO_TOOL": f"{installed}/bin/ucxio",
         "PATH": f"{installed}/bin:{outer['PATH']}", "LD_LIBRARY_PATH": f"{installed}/lib:{outer.get('LD_LIBRARY_PATH', '')}",
@@ -283,7 +286,7 @@ def type_all(asked):
 def list_all(asked):
     for page in asked.pages:
         for block in blocks_of(page):
-            if block.hidden or block.language in {"text", "json"} and block.reason is None:
+            if block.hidden or block.language in {"text", "json", "python"} and block.reason is None:
                 continue
             done = {"sh": "typed", "cmake": "included by a project that is built"}.get(block.language, "compiled")
             did = "compiled, run" if "run" in block.words else done

@@ -19,7 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                        decode_resize(wire).has_value() + decode_measure(wire).has_value() +
                        decode_digest(wire).has_value() + decode_digested(wire).has_value() +
                        decode_put(wire).has_value() + decode_stored(wire).has_value() +
-                       decode_fetch(wire).has_value() + decode_fetched(wire).has_value();
+                       decode_fetch(wire).has_value() + decode_fetched(wire).has_value() +
+                       decode_make_directory(wire).has_value();
   if (refuse_unknown(wire) && decode_control(wire)) std::abort();
   if (accepted > 1 || (accepted == 1 && !decode_control(wire))) std::abort();
   if (const auto listed = decode_listed(wire)) {

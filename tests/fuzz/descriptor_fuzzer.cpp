@@ -5,6 +5,7 @@
 #include <system_error>
 #include <vector>
 
+#include "ucp/packed_key.hpp"
 #include "ucx/peer_address.hpp"
 #include "ucx/remote_descriptor.hpp"
 #include "wire/cuda_fd_table.hpp"
@@ -16,6 +17,8 @@ void decode(std::span<const std::byte> wire) {
   std::error_code ec;
   const ucx::remote_descriptor descriptor = ucx::remote_descriptor::decode(wire, ec);
   if (!ec && ucx::remote_descriptor::decode(descriptor.encode()) != descriptor) std::abort();
+  const ucx::detail::padded_key padded(descriptor.remote_key);
+  if (ucx::detail::is_packed_key(descriptor.remote_key) != (padded.data() != nullptr)) std::abort();
   const auto table = ucx::detail::decode_cuda_fd_table(wire);
   if (table && ucx::detail::decode_cuda_fd_table(table->encode()) != table) std::abort();
   const ucx::worker_address address = ucx::worker_address::decode(wire, ec);

@@ -15,6 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   decode_introduction(walked.introduction);
   const auto process = decode_process_identity(walked.process);
   if (process && decode_process_identity(process->encode()) != process) std::abort();
+  const auto host = decode_host(walked.host);
+  if (host && decode_host(encode_host(*host)) != host) std::abort();
   const auto read = decode_introduction(wire);
   if (!read) return 0;
   const auto again = decode_introduction(read->encode());

@@ -22,7 +22,8 @@ void read_rma_offer(std::span<const std::byte> wire, std::uint64_t length) {
   std::vector<std::byte> same(offer->size());
   offer->encode(same);
   if (!std::equal(same.begin(), same.end(), wire.begin(), wire.end())) std::abort();
-  (void)ucx::detail::is_packed_key(offer->key);
+  const ucx::detail::padded_key padded(offer->key);
+  if (ucx::detail::is_key_of_domains(offer->key) && padded.data() == nullptr) std::abort();
 }
 
 /// What was read is written as it was read.

@@ -11,6 +11,7 @@
 
 #include "gpu/driver_calls.hpp"
 #include "gpu/gpu_memory.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_place.hpp"
@@ -37,7 +38,7 @@ class GpuProgram : public testing::Test {
   const driver_program program_;
   const std::span<std::byte> tensor_ = driver_program::allocate(size);
   buffer owned_ = filled(memory_kind::host, 1, size);
-  server server_;
+  ucx_server server_;
   publication published_ = server_.publish("host", owned_.bytes(), access::read_write);
   client client_{server_.url()};
   remote_region region_ = client_.open("host", access::read_write);

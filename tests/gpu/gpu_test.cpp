@@ -22,6 +22,7 @@
 #include "support/files/temporary_directory.hpp"
 #include "support/process/process_reading.hpp"
 #include "support/process/test_peer.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/access.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/client.hpp"
@@ -50,7 +51,7 @@ class MemoryOfKinds : public testing::TestWithParam<kinds> {
 
   buffer owned_ = filled(there(), 1, tensor_size);
   buffer mine_{pool_of(here()), tensor_size};
-  server server_;
+  ucx_server server_;
   publication published_ = server_.publish("tensor", owned_.bytes(), access::read_write);
   client client_{server_.url()};
 };
@@ -124,7 +125,7 @@ TEST_P(MemoryOfKind, IsReadAsText) {
   const std::string text = "3 4.5 words\nsecond line\n";
   buffer owned(pool_of(GetParam()), text.size());
   copy_memory(owned.data(), text.data(), text.size());
-  server serving;
+  ucx_server serving;
   const auto published = serving.publish("text", owned.bytes(), access::read);
   ucx::ifstream in(published.url());
   int number = 0;
@@ -142,7 +143,7 @@ TEST_P(MemoryOfKind, IsReadAsText) {
 
 TEST_P(MemoryOfKind, IsSavedInAFileAndReadFromIt) {
   const temporary_directory directory;
-  server serving;
+  ucx_server serving;
   const auto store = serving.publish_store(directory / "", {.writable = true});
   const std::string url = serving.url("checkpoint");
   const buffer saved = filled(GetParam(), 5, tensor_size);
@@ -263,7 +264,7 @@ TEST(MemoryOfDevices, IsReadFromOneIntoAnother) {
   buffer owned(second, tensor_size);
   copy_memory(owned.data(), pattern(tensor_size, 6).data(), tensor_size);
   EXPECT_EQ(place_of(owned.data()), (memory_place{memory_kind::cuda, 1}));
-  server serving;
+  ucx_server serving;
   const auto published = serving.publish("far", owned.bytes(), access::read);
   buffer mine(pool_of(memory_kind::cuda), tensor_size);
   client asking(serving.url());
@@ -272,7 +273,7 @@ TEST(MemoryOfDevices, IsReadFromOneIntoAnother) {
 }
 
 TEST(MemoryOfDevices, IsRefusedBeyondWhatThereIs) {
-  server serving;
+  ucx_server serving;
   std::error_code ec;
   const auto huge =
       serving.allocate("huge", std::size_t{1} << 46U, access::read, {memory_kind::cuda, 0}, ec);

@@ -17,6 +17,7 @@
 
 #include "support/files/temporary_directory.hpp"
 #include "support/process/test_peer.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/cstdio.hpp"
 #include "ucx/error.hpp"
 #include "ucx/experimental/read_fd_feed.hpp"
@@ -35,7 +36,7 @@ class Adapters : public testing::Test {
 };
 
 TEST_F(Adapters, FileThatIsLeftOpenIsClosedByTheEndOfItsProgram) {
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(directory_ / "", {.writable = true});
   test_peer writer("tcp");
   writer.ask("leave_open " + served.url() + "/new");
@@ -46,12 +47,12 @@ TEST_F(Adapters, FileThatIsLeftOpenIsClosedByTheEndOfItsProgram) {
 }
 
 TEST_F(Adapters, FileOfAKilledProgramDoesNotAppear) {
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(directory_ / "", {.writable = true});
   test_peer writer("tcp");
   writer.ask("leave_open " + served.url() + "/new");
   writer.process().kill();
-  for (int i = 0; i < 1000 && served.statistics().clients > 0; ++i) {
+  for (int i = 0; i < 3000 && served.statistics().clients > 0; ++i) {
     std::this_thread::sleep_for(10ms);
   }
   EXPECT_FALSE(std::filesystem::exists(directory_ / "new"));

@@ -24,6 +24,7 @@
 #include "support/bytes/pattern.hpp"
 #include "support/files/temporary_directory.hpp"
 #include "support/process/test_peer.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/connection_manager.hpp"
 #include "ucx/context.hpp"
@@ -112,7 +113,7 @@ class ForkedChild : public testing::TestWithParam<ending> {
 
 // It has every kind of handle, at either side, over which its parent goes on.
 TEST_P(ForkedChild, EndsAndHarmsNeitherItsParentNorThePeers) {
-  server here;
+  ucx_server here;
   const pipe_broker introduces(here);
   directory_.make("file", "content");
   const publication store = here.publish_store(directory_ / "", {.prefix = "s", .writable = true});
@@ -207,7 +208,7 @@ TEST(ForkedChildren, AreToldByEveryHandleWhatTheyAre) {
   std::vector<std::byte> into(length);
   request under_way = connection.start_receive(tag_match::any(), into);
   request behind = connection.start_receive(tag_match::any(), into);
-  server served;
+  ucx_server served;
   const publication published = served.publish("x", std::span<const std::byte>(into));
   client asking(where);
   remote_region opened = asking.open("file", access::read);
@@ -239,7 +240,7 @@ TEST(ForkedChildren, AreToldByEveryHandleWhatTheyAre) {
     wrong.unless_thrown("a listener", [&] { const listener made(driven, listens); });
     wrong.unless_thrown("a region", [&] { const memory_region made(ours, into, access::read); });
     wrong.unless_thrown("a remote region", [&] { const remote_region made(connection, owned); });
-    wrong.unless_thrown("a server", [] { const server made; });
+    wrong.unless_thrown("a server", [] { const ucx_server made; });
     wrong.unless_thrown("a client", [&] { const client made(where); });
     wrong.unless_thrown("a shared client", [&] { client::shared(url(where)); });
     wrong.unless_thrown("an address", [&] { driven.address(); });
@@ -288,6 +289,22 @@ TEST(ForkedChildren, AreToldByEveryHandleWhatTheyAre) {
     wrong.unless_thrown("a new name", [&] { asking.rename("file", "new"); });
     wrong.unless_thrown("a new size", [&] { asking.resize("file", 1); });
     wrong.unless_thrown("a directory", [&] { asking.list_directory(""); });
+    wrong.unless_thrown("a new directory", [&] { asking.make_directory("new"); });
+    wrong.unless_thrown("a commit", [&] { asking.commit(opened); });
+    wrong.unless_thrown("a size", [&] { asking.refresh_size(opened); });
+    wrong.unless_thrown("a new size of an open file", [&] { asking.resize(opened, 1); });
+    wrong.unless_thrown("hashes", [&] { asking.digest(opened, {}); });
+    client connected;
+    wrong.unless_told(client::start_connect(driven, url(where), connected).error(),
+                      "a client over a worker");
+    remote_region made;
+    wrong.unless_told(asking.start_open("file", access::read, made).error(), "a started open");
+    remote_file second;
+    wrong.unless_told(remote_file::start_open(asking, "file", {}, second).error(),
+                      "a started open of a file");
+    wrong.unless_told(file.start_sync().error(), "a started sync");
+    request late = connection.start_receive(tag_match::any(), into);
+    late.orphan(into.size());
     wrong.unless_thrown("a lane", [&] { detail::further_client(asking, 1); });
     wrong.unless_thrown("a new connection", [&] { detail::reconnected(asking); });
     wrong.unless_told(open_many(asking, std::vector<std::string>{"file"}, access::read)[0].error,

@@ -9,6 +9,7 @@
 
 #include "support/basics/soon.hpp"
 #include "support/process/test_peer.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::test {
@@ -18,7 +19,7 @@ using namespace std::chrono_literals;
 
 TEST(LingeringConnections, LeaveInOrderWhenTheirProgramEnds) {
   const std::vector<std::byte> bytes(1000, std::byte{'x'});
-  server served;
+  ucx_server served;
   const publication name = served.publish("x", std::span<const std::byte>(bytes));
   for (const std::string also : {"", "until_exit "}) {
     test_peer reader("tcp");

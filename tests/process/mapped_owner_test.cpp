@@ -1,5 +1,7 @@
 // Memory of another process, mapped: what its owner does meanwhile, and what becomes of it.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstddef>
@@ -13,6 +15,9 @@
 
 #include "support/bytes/bytes_of.hpp"
 #include "support/bytes/pattern.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/command.hpp"
+#include "support/process/own_namespace.hpp"
 #include "support/process/test_peer.hpp"
 #include "ucx/access.hpp"
 #include "ucx/client.hpp"
@@ -21,6 +26,7 @@
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/remote_region.hpp"
+#include "ucx/url.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx::test {
@@ -197,6 +203,64 @@ TEST_F(MappedName, IsGoneAtOnceWhenItIsWithdrawn) {
   in.read(rest.data(), static_cast<std::streamsize>(rest.size()));
   EXPECT_TRUE(in.bad());
   EXPECT_EQ(in.error(), errc::revoked);
+}
+
+/// Over a Unix socket the owner passes its memory, and nobody looks at its process.
+class PassedName : public testing::Test {
+ protected:
+  /// Has the owner serve memory that is read and written in place.
+  void expect_mapped(test_peer& owner) {
+    owner.ask("hide");
+    const std::string served = owner.ask("serve unix:" + (folder_ / "x.sock").string());
+    owner.ask("provide weights " + std::to_string(mapped_size) + " 3");
+    context_options trusting;
+    trusting.peer_users = {other_user};
+    client asking(url(served), {.context = trusting});
+    remote_region region = asking.open("weights", access::read_write);
+    ASSERT_EQ(region.transfer_method(), transfer_method::mapped)
+        << region.why_not(transfer_method::mapped);
+    EXPECT_TRUE(holds_pattern(region.view(0, mapped_size), 3));
+    region.writable_view(0, 1).front() = std::byte{0x5A};
+    EXPECT_EQ(asking.open("weights").view(0, 1).front(), std::byte{0x5A});
+    owner.process().kill();
+    EXPECT_EQ(failure_of(region), errc::connection_reset);
+  }
+
+  static constexpr ::uid_t other_user = 12345;
+  const temporary_directory folder_;
+};
+
+TEST_F(PassedName, IsMappedThoughItsOwnerCanNotBeLookedAt) {
+  test_peer owner("mapped");
+  expect_mapped(owner);
+}
+
+TEST_F(PassedName, IsMappedFromAnotherNamespaceOfProcesses) {
+  const own_namespace apart({"--pid", "--fork"});
+  if (!apart.why_not().empty()) GTEST_SKIP() << apart.why_not();
+  test_peer owner(
+      child_process(own_namespace::program,
+                    apart.line({sibling_program("ucxio-test-peer"), "mapped", "sleeping"})));
+  expect_mapped(owner);
+}
+
+TEST_F(PassedName, IsMappedFromAnotherUser) {
+  constexpr const char* program = "/usr/bin/setpriv";
+  if (::geteuid() != 0 || ::access(program, X_OK) != 0) {
+    GTEST_SKIP() << "this process may not become another user";
+  }
+  // Who may change the directory could replace the socket.
+  ASSERT_EQ(::chown((folder_ / "").c_str(), other_user, static_cast<::gid_t>(-1)), 0);
+  const std::vector<std::string> user{"--reuid", std::to_string(other_user), "--clear-groups"};
+  std::vector<std::string> tried = user;
+  tried.insert(tried.end(), {"/usr/bin/test", "-x", sibling_program("ucxio-test-peer")});
+  if (command(program, tried).finish().code != 0) {
+    GTEST_SKIP() << "another user may not run this program";
+  }
+  std::vector<std::string> words = user;
+  words.insert(words.end(), {sibling_program("ucxio-test-peer"), "mapped", "sleeping"});
+  test_peer owner(child_process(program, words));
+  expect_mapped(owner);
 }
 
 }  // namespace

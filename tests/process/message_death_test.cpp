@@ -72,7 +72,7 @@ class MessageDeath : public testing::TestWithParam<std::string> {
     return door_ ? to_string(door_->address()) : to_string(worker_.address());
   }
   bool until(auto&& done) {
-    const clock::time_point limit = clock::now() + 20s;
+    const clock::time_point limit = clock::now() + patience(20s);
     while (!done()) {
       if (clock::now() >= limit) return false;
       if (!worker_.progress()) std::this_thread::sleep_for(50us);
@@ -127,7 +127,7 @@ class MessageDeath : public testing::TestWithParam<std::string> {
       EXPECT_EQ(ec, errc::connection_reset) << ec.message();
     });
     EXPECT_TRUE(until([&] { return ends > 0; }));
-    EXPECT_LT(clock::now() - death, 20s);
+    EXPECT_LT(clock::now() - death, patience(20s));
     EXPECT_EQ(waiting.error(), errc::connection_reset);
     for (int i = 0; i < 100; ++i) worker_.progress();
     EXPECT_EQ(ends, 1);
@@ -181,8 +181,8 @@ class MessageDeath : public testing::TestWithParam<std::string> {
     worker_options options;
     options.operation_timeout = 60s;
     options.heartbeat_interval = silence / 20;
-    options.heartbeat_timeout = GetParam() == "tcp" ? 60s : silence;
-    return options;
+    options.heartbeat_timeout = GetParam() == "tcp" ? 60s : patience(silence);
+    return patient(options);
   }
   static std::string plane() { return GetParam() == "tcp" ? "tcp" : "local"; }
 };

@@ -5,12 +5,16 @@
 // HOST, the port of a listener there. Then it drives UCX until its input ends. A line "sum" is
 // answered with the sum of the memory's bytes, a line "fill N" fills the memory with the byte N, a
 // line "unmap" takes the memory back.
+//   ucxio-plain-peer TRANSPORTS read|write ADDRESS KEY BASE SIZE
+// uses a worker's memory by UCX's calls instead: as ucxio-plain-user does, which has this library.
+// It prints "ended STATUS" with a number of UCX's.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <ucp/api/ucp.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -39,16 +43,33 @@ std::string hex(const void* bytes, std::size_t size) {
   return text;
 }
 
+std::vector<unsigned char> from_hex(const std::string& text) {
+  std::vector<unsigned char> bytes;
+  for (std::size_t at = 0; at + 1 < text.size(); at += 2) {
+    bytes.push_back(static_cast<unsigned char>(std::stoul(text.substr(at, 2), nullptr, 16)));
+  }
+  return bytes;
+}
+
+bool is_told_something() {
+  ::pollfd input = {0, POLLIN, 0};
+  return ::poll(&input, 1, 0) > 0;
+}
+
 class peer {
  public:
-  peer(const std::string& transports, const std::string& memory, std::size_t size) {
+  explicit peer(const std::string& transports) : over_tcp_(transports.starts_with("tcp")) {
     if (transports != "all") ::setenv("UCX_TLS", transports.c_str(), 1);
+    if (over_tcp_) ::setenv("UCX_NET_DEVICES", "lo", 1);
     ucp_params_t params = {};
     params.field_mask = UCP_PARAM_FIELD_FEATURES;
     params.features = UCP_FEATURE_RMA;
     check(ucp_init(&params, nullptr, &context_), "ucp_init");
     ucp_worker_params_t mode = {};
     check(ucp_worker_create(context_, &mode, &worker_), "ucp_worker_create");
+  }
+  /// Exposes so much memory.
+  void own(const std::string& memory, std::size_t size) {
     ucp_mem_map_params_t wanted = {};
     wanted.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS;
     wanted.length = size;
@@ -109,17 +130,57 @@ class peer {
   }
 
   void drive() {
-    ::pollfd input = {0, POLLIN, 0};
     while (true) {
       for (int i = 0; i < 100; ++i) ucp_worker_progress(worker_);
-      if (::poll(&input, 1, 0) <= 0) continue;
+      if (!is_told_something()) continue;
       std::string line;
       if (!std::getline(std::cin, line)) return;
       answer(line);
     }
   }
 
+  /// Moves a peer's memory without end, and returns how that ended.
+  ucs_status_t use(bool writes, const std::string& address, const std::string& key,
+                   std::uint64_t base, std::size_t size) {
+    const std::vector<unsigned char> to = from_hex(address);
+    ucp_ep_params_t params = {};
+    params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+    params.address = reinterpret_cast<const ucp_address_t*>(to.data());
+    if (over_tcp_) {
+      params.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+      params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+      params.err_handler.cb = [](void*, ucp_ep_h, ucs_status_t) {};
+    }
+    ucp_ep_h connection = nullptr;
+    check(ucp_ep_create(worker_, &params, &connection), "ucp_ep_create");
+    ucp_rkey_h region = nullptr;
+    check(ucp_ep_rkey_unpack(connection, from_hex(key).data(), &region), "ucp_ep_rkey_unpack");
+    own_.resize(size, 'w');
+    const ucp_request_param_t plain = {};
+    for (int count = 1; !is_told_something(); ++count) {
+      const auto began = std::chrono::steady_clock::now();
+      ucs_status_t moved =
+          end_of(writes ? ucp_put_nbx(connection, own_.data(), size, base, region, &plain)
+                        : ucp_get_nbx(connection, own_.data(), size, base, region, &plain));
+      if (moved == UCS_OK) moved = end_of(ucp_ep_flush_nbx(connection, &plain));
+      if (moved != UCS_OK) return moved;
+      const auto took = std::chrono::steady_clock::now() - began;
+      if (count != 3) continue;
+      std::cout << "moving " << std::chrono::duration_cast<std::chrono::microseconds>(took).count()
+                << std::endl;
+    }
+    return UCS_OK;
+  }
+
  private:
+  ucs_status_t end_of(ucs_status_ptr_t started) {
+    if (!UCS_PTR_IS_PTR(started)) return UCS_PTR_RAW_STATUS(started);
+    while (ucp_request_check_status(started) == UCS_INPROGRESS) ucp_worker_progress(worker_);
+    const ucs_status_t ended = ucp_request_check_status(started);
+    ucp_request_free(started);
+    return ended;
+  }
+
   static void came(ucp_conn_request_h request, void* self) {
     auto& mine = *static_cast<peer*>(self);
     ucp_ep_params_t params = {};
@@ -144,6 +205,7 @@ class peer {
     }
   }
 
+  bool over_tcp_;
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   ucp_listener_h listener_ = nullptr;
@@ -157,9 +219,17 @@ class peer {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
-  if (words.size() != 4) return 2;
+  if (words.size() != 4 && words.size() != 6) return 2;
   try {
-    peer served(words[0], words[2], std::stoull(words[3]));
+    peer served(words[0]);
+    if (words.size() == 6) {
+      const std::uint64_t base = std::stoull(words[4], nullptr, 16);
+      const ucs_status_t ended =
+          served.use(words[1] == "write", words[2], words[3], base, std::stoull(words[5]));
+      std::cout << "ended " << ended << std::endl;
+      std::_Exit(0);
+    }
+    served.own(words[2], std::stoull(words[3]));
     const std::string where = words[1] == "address" ? served.address() : served.listen(words[1]);
     std::cout << "ready " << where << ' ' << served.key() << ' ' << served.base() << std::endl;
     served.drive();

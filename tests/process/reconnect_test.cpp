@@ -33,7 +33,7 @@ namespace {
 using namespace std::chrono_literals;
 using std::ios;
 
-constexpr std::chrono::nanoseconds patient = 30s;
+constexpr std::chrono::nanoseconds reconnect_limit = 30s;
 
 /// A server in another process, on one port whatever becomes of it.
 class Reconnect : public testing::Test {
@@ -97,7 +97,7 @@ TEST_F(Reconnect, ReaderGoesOnInTheSameFile) {
   const std::string all = text(5'000'000);
   directory_.make("data", all);
   publish_the_store();
-  ifstream in(at("data"), ios::in, {.buffer_size = 64 << 10, .reconnect_timeout = patient});
+  ifstream in(at("data"), ios::in, {.buffer_size = 64 << 10, .reconnect_timeout = reconnect_limit});
   std::string got(1'000'000, ' ');
   ASSERT_TRUE(in.read(got.data(), 1'000'000)) << in.error_message();
   restart();
@@ -197,7 +197,7 @@ TEST_F(Reconnect, ReaderWaitsForTheServerToBeThereAgain) {
   directory_.make("data", all);
   publish_by([this] { server_->ask("publish_file data " + (directory_ / "data").string()); });
   ifstream in(at("data"), ios::in,
-              {.buffer_size = 4096, .queue_depth = 1, .reconnect_timeout = patient});
+              {.buffer_size = 4096, .queue_depth = 1, .reconnect_timeout = reconnect_limit});
   ASSERT_EQ(in.get(), static_cast<unsigned char>(all[0]));
   kill();
   std::string rest(all.size() - 1, ' ');
@@ -214,7 +214,8 @@ TEST_F(Reconnect, KilledInTheMiddleOfALongReadChangesNoByte) {
   const std::string all = text(std::size_t{48} << 20U);
   directory_.make("data", all);
   publish_the_store();
-  ifstream in(at("data"), ios::in, {.buffer_size = 256 << 10, .reconnect_timeout = patient});
+  ifstream in(at("data"), ios::in,
+              {.buffer_size = 256 << 10, .reconnect_timeout = reconnect_limit});
   for (int round = 0; round < 3; ++round) {
     in.seekg(0);
     std::string got(all.size(), ' ');
@@ -245,7 +246,7 @@ TEST_F(Reconnect, ReaderIsToldThatTheFileChanged) {
   const auto data = directory_.make("data", text(100'000));
   publish_the_store();
   ifstream in(at("data"), ios::in,
-              {.buffer_size = 4096, .queue_depth = 1, .reconnect_timeout = patient});
+              {.buffer_size = 4096, .queue_depth = 1, .reconnect_timeout = reconnect_limit});
   in.get();
   kill();
   std::fstream(data) << "other";
@@ -267,9 +268,11 @@ TEST_F(Reconnect, ReaderIsToldThatTheFileWasReplaced) {
   const std::string all = text(100'000);
   const auto data = directory_.make("data", all);
   publish_the_store();
-  ifstream in(
-      at("data"), ios::in,
-      {.buffer_size = 4096, .queue_depth = 1, .follow_timeout = 1ms, .reconnect_timeout = patient});
+  ifstream in(at("data"), ios::in,
+              {.buffer_size = 4096,
+               .queue_depth = 1,
+               .follow_timeout = 1ms,
+               .reconnect_timeout = reconnect_limit});
   in.get();
   kill();
   directory_.make("new", all + "more");
@@ -284,7 +287,7 @@ TEST_F(Reconnect, ReaderIsToldThatTheFileIsGone) {
   const auto data = directory_.make("data", text(100'000));
   publish_the_store();
   ifstream in(at("data"), ios::in,
-              {.buffer_size = 4096, .queue_depth = 1, .reconnect_timeout = patient});
+              {.buffer_size = 4096, .queue_depth = 1, .reconnect_timeout = reconnect_limit});
   in.get();
   kill();
   std::filesystem::remove(data);
@@ -297,7 +300,7 @@ TEST_F(Reconnect, ReaderIsToldThatTheFileIsGone) {
 TEST_F(Reconnect, MemoryOfAnotherServerIsAnotherContent) {
   publish_by([this] { server_->ask("publish data 100000 7"); });
   ifstream in(at("data"), ios::in,
-              {.buffer_size = 4096, .queue_depth = 1, .reconnect_timeout = patient});
+              {.buffer_size = 4096, .queue_depth = 1, .reconnect_timeout = reconnect_limit});
   in.get();
   restart();
   in.seekg(50'000);
@@ -309,13 +312,12 @@ TEST_F(Reconnect, MemoryOfAnotherServerIsAnotherContent) {
 TEST_F(Reconnect, MemoryIsTheSameWhereOnlyTheConnectionWasLost) {
   publish_by([this] { server_->ask("publish data 100000 7"); });
   client_options quick;
-  quick.worker.connect_timeout = 500ms;
-  quick.worker.heartbeat_interval = 100ms;
-  quick.worker.heartbeat_timeout = 400ms;
+  quick.worker.heartbeat_interval = 500ms;
+  quick.worker.heartbeat_timeout = 3s;
   quick.context.share_memory = false;  // so that the server is asked
   client own(url_, quick);
   fstream both(own, "data", ios::in | ios::out,
-               {.buffer_size = 4096, .queue_depth = 1, .reconnect_timeout = patient});
+               {.buffer_size = 4096, .queue_depth = 1, .reconnect_timeout = reconnect_limit});
   both << "ab" << std::flush;
   ASSERT_TRUE(both) << both.error_message();
   server_->process().stop();
@@ -355,7 +357,8 @@ TEST_F(Reconnect, FollowerGoesOnInAFileThatBecameLonger) {
   const auto log = directory_.make("log", "first\n");
   publish_the_store();
   client own(url_);
-  ifstream in(own, "log", ios::in, {.follow_timeout = patient, .reconnect_timeout = patient});
+  ifstream in(own, "log", ios::in,
+              {.follow_timeout = reconnect_limit, .reconnect_timeout = reconnect_limit});
   std::string line;
   ASSERT_TRUE(std::getline(in, line));
   auto reading = std::async(std::launch::async, [&] { std::getline(in, line); });
@@ -372,8 +375,8 @@ TEST_F(Reconnect, FollowerOfASilentServerIsToldSo) {
   directory_.make("log", "first\n");
   publish_the_store();
   client_options quick;
-  quick.worker.heartbeat_interval = 100ms;
-  quick.worker.heartbeat_timeout = 400ms;
+  quick.worker.heartbeat_interval = 500ms;
+  quick.worker.heartbeat_timeout = 3s;
   client own(url_, quick);
   ifstream in(own, "log", ios::in, {.follow_timeout = std::chrono::hours(1)});
   std::string line;
@@ -390,7 +393,8 @@ TEST_F(Reconnect, StreamsOfOneClientShareTheNewConnection) {
   directory_.make("data", text(100'000));
   publish_the_store();
   client own(url_);
-  const stream_options options{.buffer_size = 4096, .queue_depth = 1, .reconnect_timeout = patient};
+  const stream_options options{
+      .buffer_size = 4096, .queue_depth = 1, .reconnect_timeout = reconnect_limit};
   ifstream one(own, "data", ios::in, options);
   ifstream two(own, "data", ios::in, options);
   one.get();
@@ -430,7 +434,7 @@ TEST_F(Reconnect, ClientThatWasLostAndThenClosedStaysSo) {
 
 TEST_F(Reconnect, AppendingGoesOnAfterItWasToldWhatIsMissing) {
   publish_the_store();
-  ofstream out(at("log"), ios::app, {.reconnect_timeout = patient});
+  ofstream out(at("log"), ios::app, {.reconnect_timeout = reconnect_limit});
   out << "first\n" << std::flush;
   ASSERT_TRUE(out) << out.error_message();
   kill();
@@ -449,7 +453,7 @@ TEST_F(Reconnect, AppendingGoesOnAfterItWasToldWhatIsMissing) {
 
 TEST_F(Reconnect, AppendingWhereNothingIsMissingJustGoesOn) {
   publish_the_store();
-  ofstream out(at("log"), ios::app, {.reconnect_timeout = patient});
+  ofstream out(at("log"), ios::app, {.reconnect_timeout = reconnect_limit});
   out << "first\n" << std::flush;
   restart_and_notice();
   out << "second\n" << std::flush;
@@ -462,7 +466,7 @@ TEST_F(Reconnect, AppendingWhereNothingIsMissingJustGoesOn) {
 
 TEST_F(Reconnect, AppendingBehindSomebodyElseIsRefused) {
   publish_the_store();
-  ofstream out(at("log"), ios::app, {.reconnect_timeout = patient});
+  ofstream out(at("log"), ios::app, {.reconnect_timeout = reconnect_limit});
   out << "first\n" << std::flush;
   restart_and_notice(
       [this] { std::ofstream(directory_ / "log", ios::app) << "somebody else's\n"; });
@@ -474,7 +478,7 @@ TEST_F(Reconnect, AppendingBehindSomebodyElseIsRefused) {
 TEST_F(Reconnect, EditingInPlaceGoesOnInTheSameFile) {
   directory_.make("data", "0123456789");
   publish_the_store();
-  fstream both(at("data"), ios::in | ios::out, {.reconnect_timeout = patient});
+  fstream both(at("data"), ios::in | ios::out, {.reconnect_timeout = reconnect_limit});
   both << "ab" << std::flush;
   ASSERT_TRUE(both) << both.error_message();
   restart();
@@ -490,7 +494,7 @@ TEST_F(Reconnect, EditingInPlaceGoesOnInTheSameFile) {
 
 TEST_F(Reconnect, NewFileThatWasNotCommittedHasToBeWrittenAgain) {
   publish_the_store();
-  ofstream out(at("new"), ios::out, {.reconnect_timeout = patient});
+  ofstream out(at("new"), ios::out, {.reconnect_timeout = reconnect_limit});
   out << "half" << std::flush;
   ASSERT_TRUE(out) << out.error_message();
   restart();

@@ -24,14 +24,16 @@ using clock = std::chrono::steady_clock;
 
 constexpr std::size_t served_size = std::size_t{32} << 20U;
 
-/// To whom a server that is silent for a second is dead.
+/// To whom a server that is silent for some seconds is dead.
 client_options quick(std::chrono::nanoseconds connect_timeout = 1s) {
   client_options options;
-  options.worker.connect_timeout = connect_timeout;
-  options.worker.heartbeat_interval = 250ms;
-  options.worker.heartbeat_timeout = 1s;
+  options.worker.connect_timeout = patience(connect_timeout);
+  options.worker.heartbeat_interval = patience(500ms);
+  options.worker.heartbeat_timeout = patience(3s);
   return options;
 }
+
+client_options calm() { return {.worker = patient({})}; }
 
 /// A server in another process that publishes "churned".
 class ServerDeath : public testing::Test {
@@ -46,6 +48,7 @@ class ServerDeath : public testing::Test {
 };
 
 TEST_F(ServerDeath, EndsAReadInFlightBeforeAnyTimeOut) {
+  if (goes_over_verbs()) GTEST_SKIP() << "a device reads the memory of a process that is stopped";
   client_options options;
   options.worker.operation_timeout = 60s;
   options.worker.heartbeat_timeout = 60s;
@@ -61,13 +64,13 @@ TEST_F(ServerDeath, EndsAReadInFlightBeforeAnyTimeOut) {
   std::error_code ec;
   reading.wait(ec);
   EXPECT_EQ(ec, errc::connection_reset);
-  EXPECT_LT(clock::now() - begin, 20s);
+  EXPECT_LT(clock::now() - begin, patience(20s));
   reader.list({}, ec);
   EXPECT_EQ(ec, errc::connection_reset);
 }
 
 TEST_F(ServerDeath, ShowsAsBadbitOfAStream) {
-  client reader(url_);
+  client reader(url_, calm());
   istream in(reader.open("churned"));
   std::string some(1000, '\0');
   in.read(some.data(), 1000);
@@ -81,7 +84,7 @@ TEST_F(ServerDeath, ShowsAsBadbitOfAStream) {
 }
 
 TEST_F(ServerDeath, InAQuestionNamesUrlAndCause) {
-  client reader(url_);
+  client reader(url_, calm());
   server_.process().kill();
   try {
     reader.open("churned");
@@ -106,7 +109,7 @@ TEST_F(ServerDeath, StoppedServerTimesOutWhoConnects) {
   std::error_code ec;
   const client late(url_, quick(), ec);
   EXPECT_EQ(ec, errc::timed_out);
-  EXPECT_LT(clock::now() - begin, 20s);
+  EXPECT_LT(clock::now() - begin, patience(20s));
   server_.process().resume();
 }
 
@@ -118,18 +121,18 @@ TEST_F(ServerDeath, StoppedServerIsDeadToWhoAsksIt) {
   std::error_code ec;
   reader.list({}, ec);
   EXPECT_EQ(ec, errc::connection_reset);
-  EXPECT_LT(clock::now() - begin, 20s);
+  EXPECT_LT(clock::now() - begin, patience(20s));
   std::byte into{};
   region.read_at(0, {&into, 1}, {}, ec);
   EXPECT_EQ(ec, errc::connection_reset);
   server_.process().resume();
-  client again(url_);
+  client again(url_, calm());
   EXPECT_EQ(again.list().size(), 1U);
 }
 
 TEST_F(ServerDeath, WithdrawnNameFailsItsStreamsAndNoOther) {
   server_.ask("publish other 100000 8");
-  client reader(url_);
+  client reader(url_, calm());
   istream gone(reader.open("churned"));
   remote_region kept = reader.open("other");
   EXPECT_NE(gone.get(), EOF);
@@ -159,7 +162,7 @@ void kill_clients(test_peer& server, const std::string& url, const std::string& 
       victim.ask("open_name churned read_write");
       victim.say("churn " + what + " 1048576 4");
     }
-    ASSERT_TRUE(victim.process().read_line(30s));
+    ASSERT_TRUE(victim.process().read_line(patience(30s)));
     std::this_thread::sleep_for(
         std::chrono::microseconds(std::uniform_int_distribution<int>(0, 15'000)(random)));
     const bool stopped = i % 2 == 1;
@@ -169,13 +172,13 @@ void kill_clients(test_peer& server, const std::string& url, const std::string& 
     ASSERT_TRUE(server.process().running()) << "the server died of its client's death";
   }
   victims.clear();
-  client healthy(url);
+  client healthy(url, calm());
   std::vector<std::byte> into(65536);
   healthy.open("kept").read_at(0, into);
   EXPECT_TRUE(holds_pattern(into, 9));
   // The dead are noticed.
   std::string clients;
-  for (const auto until = clock::now() + 20s; clients != "1" && clock::now() < until;) {
+  for (const auto until = clock::now() + patience(20s); clients != "1" && clock::now() < until;) {
     std::this_thread::sleep_for(20ms);
     clients = server.ask("clients");
   }
@@ -209,7 +212,7 @@ TEST(SeveralWorkers, OutliveClientsThatAreKilled) {
 }
 
 TEST_F(ServerDeath, OutOfDescriptorsHarmsOnlyNewClients) {
-  client old(url_);
+  client old(url_, calm());
   remote_region region = old.open("churned");
   std::vector<std::byte> into(65536);
   region.read_at(0, into);
@@ -220,7 +223,7 @@ TEST_F(ServerDeath, OutOfDescriptorsHarmsOnlyNewClients) {
   region.read_at(0, into);
   EXPECT_TRUE(holds_pattern(into, 7));
   server_.ask("free_files");
-  client later(url_);
+  client later(url_, calm());
   EXPECT_EQ(later.list().size(), 1U);
 }
 

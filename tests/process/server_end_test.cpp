@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/process/test_peer.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::test {
@@ -22,7 +23,7 @@ TEST(ServersThatEnd, OutliveThemInTheirProcessAndHarmNoPeer) {
   for (int round = 0; round < 12; ++round) {
     server_options options;
     options.bind = to_string(where);
-    server ending(options);
+    ucx_server ending(options);
     where = ending.address().socket;  // the same from now on: the peers do not keep it
     while (peers.size() < 2) {
       peers.push_back(std::make_unique<test_peer>("tcp"));

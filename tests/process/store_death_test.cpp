@@ -15,6 +15,7 @@
 #include "support/files/temporary_directory.hpp"
 #include "support/files/whole_file.hpp"
 #include "support/process/test_peer.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
@@ -47,14 +48,14 @@ class StoreDeath : public testing::Test {
 };
 
 TEST_F(StoreDeath, LeavesNothingOfAKilledWriter) {
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(directory_ / "", {.writable = true});
   for (int round = 0; round < 10; ++round) {
     test_peer writer("tcp");
     writer.ask("write_files " + served.url());
     std::this_thread::sleep_for(a_moment());
     writer.process().kill();
-    for (int i = 0; i < 1000 && unfinished() > 0; ++i) std::this_thread::sleep_for(10ms);
+    for (int i = 0; i < 3000 && unfinished() > 0; ++i) std::this_thread::sleep_for(10ms);
     EXPECT_EQ(unfinished(), 0U);
     expect_all_whole();
     // Nobody writes the names any more.
@@ -155,14 +156,14 @@ TEST(MemoryStoreDeath, LeavesWhatTheNextOneRemoves) {
   killed.ask("memory_store " + within);
   { ofstream(url + "/file") << "text"; }
   {
-    server served;
+    ucx_server served;
     const publication beside = served.allocate_store({.quota = 100'000}, within);
     EXPECT_EQ(directories(), 2);
     killed.process().kill();
   }
   EXPECT_EQ(directories(), 1) << "nobody has looked yet";
   {
-    server served;
+    ucx_server served;
     const publication next = served.allocate_store({.quota = 100'000}, within);
     EXPECT_EQ(directories(), 1);
     EXPECT_TRUE(client(served.url()).list().empty());

@@ -12,6 +12,7 @@
 #include "support/process/own_namespace.hpp"
 #include "support/process/process_reading.hpp"
 #include "support/process/test_peer.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::test {
@@ -38,7 +39,7 @@ class Stranger : public testing::Test {
   }
 
   std::vector<std::byte> memory_ = pattern(strange_size, 4);
-  server owner_;
+  ucx_server owner_;
   publication matrix_ = owner_.publish("matrix", std::span(memory_), access::read);
   publication shareable_ = owner_.allocate("shareable", strange_size, access::read);
 };

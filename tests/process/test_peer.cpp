@@ -31,6 +31,7 @@
 #include "device_lender.hpp"
 #include "forked_end.hpp"
 #include "peer_pipe.hpp"
+#include "peer_words.hpp"
 #include "support/basics/soon.hpp"
 #include "support/bytes/hex.hpp"
 #include "support/bytes/pattern.hpp"
@@ -39,6 +40,7 @@
 #include "support/process/process_memory.hpp"
 #include "support/transports/echo_service.hpp"
 #include "support/transports/network.hpp"
+#include "support/transports/url_scheme.hpp"
 #include "ucx/access.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/client.hpp"
@@ -51,6 +53,7 @@
 #include "ucx/memory_region.hpp"
 #include "ucx/memory_resources.hpp"
 #include "ucx/message.hpp"
+#include "ucx/pipe_broker.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/server.hpp"
 #include "ucx/worker.hpp"
@@ -58,30 +61,9 @@
 namespace ucx::test {
 namespace {
 
-context_options context_options_of(const std::string& plane) {
-  context_options options;
-  options.share_memory = plane == "mapped" || plane == "lent";
-  if (plane == "shared") {
-    options.transports = {"posix", "cma", "self"};
-    options.features = feature::rma | feature::wakeup;
-  } else if (plane == "local") {  // as "shared", and messages go over it, too
-    options.transports = {"posix", "cma", "self"};
-  } else {
-    const bool shares = options.share_memory;
-    options = over_network();
-    options.share_memory = shares;
-  }
-  return options;  // "tcp", "alone", "mapped" and "lent"
-}
-
 /// What messages for handlers have.
 constexpr std::uint64_t message_number = 1;
 constexpr std::size_t message_header = 32;
-
-access access_of(const std::string& word) {
-  if (word == "read") return access::read;
-  return word == "write" ? access::write : access::read_write;
-}
 
 class peer {
  public:
@@ -443,6 +425,20 @@ class peer {
     server_.emplace(served_there(options));
     return server_->url();
   }
+  /// serve_by SCHEME FOLDER: a server for such a URL, which has a broker; answers that.
+  std::string serve_by(std::istringstream& words) {
+    url_scheme scheme;
+    words >> scheme.name >> scheme.folder;
+    broker_.reset();
+    server_.emplace(scheme.server());
+    broker_.emplace(*server_);
+    return server_->url();
+  }
+  /// hide: no process may look at this one from here on.
+  std::string hide(std::istringstream&) {
+    ::prctl(PR_SET_DUMPABLE, 0);
+    return {};
+  }
   /// publish NAME SIZE SEED
   std::string publish(std::istringstream& words) {
     std::string name;
@@ -594,6 +590,7 @@ class peer {
   std::unique_ptr<endpoint> connection_;
   std::unique_ptr<remote_region> region_;
   std::optional<server> server_;
+  std::optional<pipe_broker> broker_;
   std::deque<std::vector<std::byte>> memories_;
   std::vector<int> files_held_;
   std::deque<publication> publications_;
@@ -640,6 +637,8 @@ const std::map<std::string, peer::command> peer::commands_{{"address", &peer::ad
                                                            {"free_files", &peer::free_files},
                                                            {"another", &peer::another},
                                                            {"serve", &peer::serve},
+                                                           {"serve_by", &peer::serve_by},
+                                                           {"hide", &peer::hide},
                                                            {"publish", &peer::publish},
                                                            {"provide", &peer::provide},
                                                            {"publish_store", &peer::publish_store},

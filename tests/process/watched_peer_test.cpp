@@ -154,7 +154,7 @@ class IdleServer : public testing::TestWithParam<progress_mode> {
       EXPECT_TRUE(until([&] { return hearing.wait_for(0s) == std::future_status::ready; }, 30s));
       EXPECT_TRUE(hearing.get().starts_with("ok"));
     }
-    EXPECT_TRUE(until([&] { return worker_.connections() == clients.size(); }, 5s));
+    EXPECT_TRUE(until([&] { return worker_.connections() == clients.size(); }, 30s));
   }
 
   std::mutex mutex_;
@@ -183,7 +183,7 @@ TEST_P(IdleServer, TellsAGoodbyeFromADeath) {
   std::array clients{test_peer("local")};
   connect_to_here(clients);
   clients[0].say("disconnect");
-  EXPECT_TRUE(until([&] { return ends() == 1; }, 5s));
+  EXPECT_TRUE(until([&] { return ends() == 1; }, 30s));
   EXPECT_EQ(ends_.at(0).reason, errc::closed_by_peer);
 }
 

@@ -61,6 +61,20 @@ receive_messages() { # PORT
   await /tmp/receives '^receives'
 }
 
+# Memory of a process that has UCX alone, tests/process/plain_peer.cpp; prints what it tells of it.
+serve_plain() { # address|HOST
+  rm -f /tmp/plain.*
+  mkfifo /tmp/plain.in
+  UCX_SOCKADDR_TLS_PRIORITY=rdmacm "$bin/ucxio-plain-peer" rc,ud,self "$1" own 1000000 <>/tmp/plain.in >/tmp/plain.out 2>&1 &
+  echo $! >/tmp/plain.pid
+  await /tmp/plain.out . && cat /tmp/plain.out
+}
+
+ask_plain() { # LINE EXPRESSION
+  echo "$1" >/tmp/plain.in
+  await /tmp/plain.out "$2"
+}
+
 # Has the other machine run this line of the shell, and shows what it prints; ends with its status.
 on_other() { # LINE
   printf '{ %s\n} 2>&1; echo "ended $?"\n' "$1" | nc -w 20 "$there" $control >/tmp/on_other || true

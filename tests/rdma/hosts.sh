@@ -2,7 +2,8 @@
 # A part of tests/run-rdma.sh: what goes between the two machines, and what becomes of it when a process, the link or the
 # device goes away.
 #   tests/rdma/hosts.sh 1 BUILD [FUNCTION ARGUMENT...]
-# UCXIO_RDMA_KIND=whole has each kind of client meet each event. A device can be taken away from a machine of its own alone:
+# UCXIO_RDMA_KIND=whole has each kind of client meet each event; UCXIO_RDMA_ONLY is one of these kinds: read-on, write-on,
+# add-on, send-on. A device can be taken away from a machine of its own alone:
 # the system waits until no program has it open.
 . tests/rdma/common.sh
 url=ucx://$there:7481
@@ -75,6 +76,17 @@ meets() { # VERB EVENT EXPRESSION
   return $result
 }
 
+# A client uses memory of a process of the other machine's that has UCX alone.
+plain_peer() { # address|HOST
+  other_has serve_plain "$1" >/tmp/plain || { cat /tmp/plain; return 1; }
+  [ "$1" = address ] || sed -i "s/^ready /ready $1:/" /tmp/plain
+  "$peer" plain /tmp/plain
+  result=$?
+  other_has ask_plain sum '^1000002' || result=1
+  on_other 'kill -9 $(cat /tmp/plain.pid)'
+  return $result
+}
+
 # Clients that are killed at any moment from their start on do the owner no harm.
 killed_early() { # VERB
   for moment in 0.2 0.5 0.8 1.1 1.5 2 3; do
@@ -92,21 +104,26 @@ if [ $# -gt 0 ]; then
   exit
 fi
 call "two machines: an owner" start_owner
-for each in batches fences atomics notifications contexts messages; do
-  step "two machines: $each" "$peer" $each "$url"
-done
-call "two machines: a pipe that is read here" both_ends read-pipe write-pipe
-call "two machines: a pipe that is written here" both_ends write-pipe read-pipe
-step "a write of raw UCX's with a key for reading" "$peer" key-rights "$here:7482"
-if [ "${UCXIO_RDMA_KIND:-quick}" = quick ]; then
-  call "a reader whose owner is killed" meets read-on owner-killed '^ended'
-  call "an owner whose writer is killed" meets write-on client-killed begun
-  call "a reader whose memory is withdrawn" meets read-on withdrawn '^ended'
-  call "messages whose link goes down" meets send-on link-down '^ended'
-  exit $failed
+only=${UCXIO_RDMA_ONLY:-}
+if [ -z "$only" ]; then
+  for each in batches fences atomics notifications contexts messages; do
+    step "two machines: $each" "$peer" $each "$url"
+  done
+  call "two machines: a pipe that is read here" both_ends read-pipe write-pipe
+  call "two machines: a pipe that is written here" both_ends write-pipe read-pipe
+  step "a write of raw UCX's with a key for reading" "$peer" key-rights "$here:7482"
+  call "two machines: memory of UCX alone, by worker address" plain_peer address
+  call "two machines: memory of UCX alone, by listener" plain_peer "$there"
+  if [ "${UCXIO_RDMA_KIND:-quick}" = quick ]; then
+    call "a reader whose owner is killed" meets read-on owner-killed '^ended'
+    call "an owner whose writer is killed" meets write-on client-killed begun
+    call "a reader whose memory is withdrawn" meets read-on withdrawn '^ended'
+    call "messages whose link goes down" meets send-on link-down '^ended'
+    exit $failed
+  fi
 fi
 # Hardware serves readers and writers while the owner is stopped; all else needs the owner.
-for verb in read-on write-on add-on send-on; do
+for verb in ${only:-read-on write-on add-on send-on}; do
   stopped='^ended'
   case $verb in
     read-on | write-on)

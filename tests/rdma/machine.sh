@@ -42,7 +42,7 @@ if [ "$number" = 2 ]; then
   end 1
 fi
 failed=0
-while read -r part; do
-  sh "tests/rdma/$part.sh" 1 "$build" || failed=1
+while read -r part what; do
+  UCXIO_RDMA_ONLY=$what sh "tests/rdma/$part.sh" 1 "$build" || failed=1
 done </job/parts
 end $failed

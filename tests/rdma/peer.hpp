@@ -66,4 +66,7 @@ void pipe_on(const std::string& url);
 // key_rights.cpp
 void write_with_readers_key(const std::string& where);
 
+// plain.cpp
+void use_plain_memory(const std::string& file);
+
 }  // namespace ucx::test

@@ -6,7 +6,7 @@
 //   check      reads and writes there, by RDMA
 //   datagrams  reads and writes there, over `ud` alone
 //   names      makes contexts of this device, "rxe0:1", of none, and of RDMA or nothing
-//   others     in crossing.cpp, endless.cpp, key_rights.cpp
+//   others     in crossing.cpp, endless.cpp, key_rights.cpp, plain.cpp
 #include <signal.h>
 #include <sys/mman.h>
 
@@ -29,6 +29,7 @@
 #include "rdma/peer.hpp"
 #include "support/bytes/pattern.hpp"
 #include "support/transports/echo_service.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/context.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
@@ -102,7 +103,7 @@ void serve(const std::string& bind) {
   server_options options;
   options.bind = bind;
   options.insecure = true;
-  server served(options);
+  ucx_server served(options);
   publication shown = served.publish("memory", memory, access::read_write);
   const publication constant = served.publish("constant", map_constant());
   const publication counted =
@@ -227,7 +228,8 @@ constexpr verb verbs[] = {{"serve", serve},
                           {"add-on", add_on},
                           {"send-on", send_on},
                           {"pipe-on", pipe_on},
-                          {"key-rights", write_with_readers_key}};
+                          {"key-rights", write_with_readers_key},
+                          {"plain", use_plain_memory}};
 
 }  // namespace
 

@@ -49,7 +49,7 @@ tells_of_little_memory() {
 
 # UCX would try for ever to register its buffers.
 serves_with_little_memory() { # PORT FILE
-  with_little_memory "$bin/ucxio" serve --bind "$here:$1" --insecure "file=$2" >"/tmp/served.$1" 2>&1 &
+  with_little_memory "$bin/ucxio" serve --ucx --bind "$here:$1" --insecure "file=$2" >"/tmp/served.$1" 2>&1 &
   little=$!
   await "/tmp/served.$1" '^ucx://' && served_whole "ucx://$here:$1/file" "$2"
   result=$?
@@ -82,7 +82,7 @@ step "closed regions leave no registration" "$bin/ucxio-rdma-messages" forget rx
 call "one machine: info says rc_verbs and cma" says_method $url cma
 step "one machine: read, write, flush, streams" "$bin/ucxio-rdma-peer" check $url
 call "one machine: killed readers" survives_reader $url "$(cat /tmp/server.7471)"
-"$bin/ucxio" serve --bind "$here:7473" --insecure file=/tmp/file >/tmp/served 2>&1 &
+"$bin/ucxio" serve --ucx --bind "$here:7473" --insecure file=/tmp/file >/tmp/served 2>&1 &
 tool=$!
 await /tmp/served '^ucx://' || failed=1
 call "one machine: ucxio serve" served_whole "ucx://$here:7473/file" /tmp/file

@@ -46,6 +46,11 @@ url place_of(const url& server, const std::string& caller) {
                               ucx::to_string(server)));
   }
   const exit_code code = exit_code_of(why.code());
+  if (why.code() == errc::not_secure) {
+    throw failure(code, fmt::format("{}: the agent came by the server's Unix socket, this command "
+                                    "by TLS; `ucxio serve --agent --tls` has an agent for it",
+                                    ucx::to_string(server)));
+  }
   if (code != exit_code::timed_out) throw failure(code, why.what());
   throw failure(code, fmt::format("{}; has the server an agent (`ucxio serve --agent`) that does "
                                   "not serve too many others?",
@@ -56,9 +61,11 @@ url place_of(const url& server, const std::string& caller) {
 
 pipe_streambuf call_agent(const url& server, const client_settings& settings,
                           const std::stop_token& stop) {
+  const client_options asked = settings.options();
   pipe_options options;
+  options.context = asked.context;  // by the same way and token as the rest of the command
   options.window = window;
-  options.connect_timeout = settings.options().worker.connect_timeout;
+  options.connect_timeout = asked.worker.connect_timeout;
   options.stop = stop;
   try {
     const std::string caller = new_caller();

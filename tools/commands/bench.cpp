@@ -251,7 +251,7 @@ void add_bench(CLI::App& program, client_settings& shared) {
   const auto options = std::make_shared<bench_options>();
   CLI::App& command = *program.add_subcommand(
       "bench", "Measure how fast what is published can be read, and written");
-  command.add_option("URL", options->url, "what to read: ucx://HOST:PORT/NAME")->required();
+  command.add_option("URL", options->url, "what to read: ucxs://HOST:PORT/NAME")->required();
   command.add_option("--seconds", options->seconds, "for each measurement (default: 1)")
       ->type_name("SECONDS");
   add_sizes(command, "--size", options->sizes,
@@ -266,13 +266,13 @@ void add_bench(CLI::App& program, client_settings& shared) {
   command.add_flag("--write", options->write,
                    "also write back what was read; changes of others meanwhile may be lost");
   command.add_flag("--json", options->json, "an object");
-  add_timeout(command, shared);
+  add_client_options(command, shared);
   command.footer(
       "Latency: reads of 8 bytes at scattered offsets. Rates: one stream, from the beginning to\n"
       "the end, again and again; flushes count.\n\n"
       "Example:\n"
-      "  ucxio bench ucx://127.0.0.1:7471/weights --size 64K --size 4M\n"
-      "  ucxio bench ucx://127.0.0.1:7471/weights --size 1M --connections 1,2,4");
+      "  ucxio bench ucxs://127.0.0.1:7471/weights --size 64K --size 4M\n"
+      "  ucxio bench ucxs://127.0.0.1:7471/weights --size 1M --connections 1,2,4");
   command.callback([options, &shared] { bench(*options, shared); });
 }
 

@@ -174,7 +174,7 @@ void add_cat(CLI::App& program, client_settings& shared) {
   CLI::App& command =
       *program.add_subcommand("cat", "Copy what is published to the standard output");
   command
-      .add_option("URL", options->urls, "what to read, one after the other: ucx://HOST:PORT/NAME")
+      .add_option("URL", options->urls, "what to read, one after the other: ucxs://HOST:PORT/NAME")
       ->required();
   add_size(command, "--offset", options->offset, "of each: where to begin, in bytes");
   add_size(command, "--length", options->length, "of each: bytes at most");
@@ -183,13 +183,13 @@ void add_cat(CLI::App& program, client_settings& shared) {
   command.add_flag("-f,--follow", options->follow,
                    "go on with what is appended to the file, until it is interrupted");
   add_progress(command, options->progress);
-  add_timeout(command, shared);
+  add_client_options(command, shared);
   command.footer(
       "N is bytes, or has a unit: 4K, 1MiB, 1G (1024 each).\n"
       "Everything is opened before the first byte is written. The first failure ends it.\n"
       "When nobody reads the standard output any more it ends quietly, with 0.\n\n"
       "Example:\n"
-      "  ucxio cat ucx://127.0.0.1:7471/weights --offset 1M --length 4K | od -c");
+      "  ucxio cat ucxs://127.0.0.1:7471/weights --offset 1M --length 4K | od -c");
   command.callback([options, &shared] {
     transfer_counters counters;
     // Else what is read, or a pager, would be torn by it.

@@ -17,6 +17,8 @@ void add_cat(CLI::App& program, client_settings& shared);
 void add_copy(CLI::App& program, client_settings& shared);
 /// `ucxio put`: writes the standard input to a file of a store.
 void add_put(CLI::App& program, client_settings& shared);
+/// `ucxio mkdir`: makes directories in a store.
+void add_make_directory(CLI::App& program, client_settings& shared);
 /// `ucxio mv`: renames within a store.
 void add_move(CLI::App& program, client_settings& shared);
 /// `ucxio rm`: removes files of a store.
@@ -31,6 +33,10 @@ void add_bench(CLI::App& program, client_settings& shared);
 void add_completion(CLI::App& program);
 /// `ucxio man`: prints the man page.
 void add_manual(CLI::App& program);
+/// `ucxio login`: gets a token from a server.
+void add_login(CLI::App& program);
+/// `ucxio token`: makes, lists and removes the tokens of ucxs://.
+void add_token(CLI::App& program);
 /// `ucxio pipe`: sends the standard input to the standard output of another process.
 void add_pipe(CLI::App& program, client_settings& shared);
 /// `ucxio info`: tells versions, transports, and how bytes move.

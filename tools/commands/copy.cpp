@@ -118,7 +118,7 @@ void copying::note_times() {
 void copying::note_hollow() {
   const std::uint64_t count = counters_.hollow;
   if (count == 0) return;
-  note(fmt::format("{} empty {} not made: a server makes directories that files go into", count,
+  note(fmt::format("{} empty {} not made: the server is too old", count,
                    count == 1 ? "directory was" : "directories were"));
 }
 
@@ -224,7 +224,7 @@ void add_copy(CLI::App& program, client_settings& shared) {
       *program.add_subcommand("cp", "Copy files and trees, from and to servers and paths");
   command
       .add_option("URL|PATH", options->places,
-                  "what to copy, ucx://HOST:PORT/NAME or a path, and where to")
+                  "what to copy, ucxs://HOST:PORT/NAME or a path, and where to")
       ->type_name("SOURCE... TARGET")
       ->required();
   command.add_flag("-r,--recursive", options->recursive, "directories, with all that is in them");
@@ -243,17 +243,17 @@ void add_copy(CLI::App& program, client_settings& shared) {
   command.add_option("--parallel", options->parallel, "files, and pieces of 1 MiB, at a time (8)")
       ->type_name("N");
   add_progress(command, options->progress);
-  add_timeout(command, shared);
+  add_client_options(command, shared);
   command.footer(
       "A directory, as TARGET, gets what is copied under its own name. A file shows when it is\n"
       "whole; until then it is .NAME.ucxio-part beside it. N may have a unit: 500M, 1GiB.\n"
       "Several names of one file (hard links) become files of their own.\n\n"
       "Example:\n"
-      "  ucxio cp ucx://127.0.0.1:7471/weights /data/model.bin --resume\n"
-      "  ucxio cp -r checkpoints ucx://127.0.0.1:7471/store --verify\n"
-      "  ucxio cp -r ucx://127.0.0.1:7471/store/checkpoints . --bwlimit 500M\n"
-      "  ucxio cp --compress zstd ucx://127.0.0.1:7471/store/log.txt .\n"
-      "  ucxio cp --direct ucx://127.0.0.1:7471/weights ucx://127.0.0.1:7472/store/weights");
+      "  ucxio cp ucxs://127.0.0.1:7471/weights /data/model.bin --resume\n"
+      "  ucxio cp -r checkpoints ucxs://127.0.0.1:7471/store --verify\n"
+      "  ucxio cp -r ucxs://127.0.0.1:7471/store/checkpoints . --bwlimit 500M\n"
+      "  ucxio cp --compress zstd ucxs://127.0.0.1:7471/store/log.txt .\n"
+      "  ucxio cp --direct ucxs://127.0.0.1:7471/weights ucxs://127.0.0.1:7472/store/weights");
   command.callback([options, &shared] { copy(*options, shared); });
 }
 

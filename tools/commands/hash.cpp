@@ -127,15 +127,15 @@ void add_hash(CLI::App& program, client_settings& shared) {
   const auto options = std::make_shared<hash_options>();
   CLI::App& command = *program.add_subcommand(
       "hash", "Hash files where they are, so that they can be compared without being copied");
-  command.add_option("URL|PATH", options->places, "ucx://HOST:PORT/NAME, or a path")->required();
+  command.add_option("URL|PATH", options->places, "ucxs://HOST:PORT/NAME, or a path")->required();
   command.add_flag("--chunks", options->chunks, "also each 1 MiB by itself");
   command.add_flag("--json", options->json, "an array of objects");
   add_progress(command, options->progress);
-  add_timeout(command, shared);
+  add_client_options(command, shared);
   command.footer(
       "The hash is XXH3-128, as xxh128sum computes it. It finds accidents, and no attacks.\n\n"
       "Example:\n"
-      "  ucxio hash ucx://127.0.0.1:7471/weights /data/model.bin");
+      "  ucxio hash ucxs://127.0.0.1:7471/weights /data/model.bin");
   command.callback([options, &shared] {
     transfer_counters counters;
     run_watched(options->progress, counters, true,

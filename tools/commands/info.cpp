@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -38,6 +40,8 @@ struct server_info {
   url address;
   std::string version;
   std::vector<std::string> transports;
+  std::string protection;
+  std::string identity;             ///< Of this side, at the server.
   std::vector<std::string> unused;  ///< On this side.
   std::vector<described_name> names;
 };
@@ -50,13 +54,24 @@ described_name look_at(client& server, const entry& described,
           region.bytes_in_huge_pages()};
 }
 
+std::string protection_of(const url& server, const std::vector<std::string>& transports) {
+  if (std::ranges::find(transports, "socket/unix") != transports.end()) {
+    return fmt::format("Unix socket, by user {}", ::geteuid());
+  }
+  if (server.is_tls()) return "TLS 1.3, by a token";
+  return "none";
+}
+
 server_info ask(const url& from, const client_settings& settings) {
   client server = settings.connect(from);
   server_info found{from.server(),
                     server.server_version(),
                     server.transports(),
+                    {},
+                    server.identity(),
                     server.worker().parent().unused(),
                     {}};
+  found.protection = protection_of(from, found.transports);
   if (!from.name().empty()) {
     found.names.push_back(look_at(server, server.stat(from.name()), found.transports));
     return found;
@@ -93,10 +108,9 @@ nlohmann::ordered_json json_of(const server_info& found) {
     described["way"] = ucx::to_string(each.method);  // old, for one version
     names.push_back(std::move(described));
   }
-  return {{"url", to_string(found.address)},
-          {"version", found.version},
-          {"transports", found.transports},
-          {"unused", found.unused},
+  return {{"url", to_string(found.address)}, {"version", found.version},
+          {"transports", found.transports},  {"protection", found.protection},
+          {"identity", found.identity},      {"unused", found.unused},
           {"names", std::move(names)}};
 }
 
@@ -119,10 +133,12 @@ std::string lines_of_this_side() {
 }
 
 std::string lines(const server_info& found) {
-  std::string text =
-      fmt::format("server      {}\nversion     {}\nconnection  {}\n{}", to_string(found.address),
-                  printable(found.version), fmt::join(found.transports, "\n            "),
-                  lines_of_unused(found.unused));
+  std::string text = fmt::format(
+      "server      {}\nversion     {}\nconnection  {}\nprotection  {}\nidentity    {}\n{}",
+      to_string(found.address), printable(found.version),
+      fmt::join(found.transports, "\n            "), found.protection,
+      printable(found.identity.empty() ? "not told" : found.identity),
+      lines_of_unused(found.unused));
   for (const described_name& each : found.names) {
     fmt::format_to(std::back_inserter(text),
                    "\n{}\n  memory      {}\n  transfer    {}: {}\n  region      {}\n",
@@ -153,12 +169,12 @@ void add_info(CLI::App& program, client_settings& shared) {
   CLI::App& command =
       *program.add_subcommand("info", "Tell versions, transports, and how bytes move, and why");
   command.add_option("URL", options->url,
-                     "a server, or one of its names, to connect to: ucx://HOST:PORT[/NAME]");
+                     "a server, or one of its names, to connect to: ucxs://HOST:PORT[/NAME]");
   command.add_flag("--json", options->json, "an object");
-  add_timeout(command, shared);
+  add_client_options(command, shared);
   command.footer(
       "Example:\n"
-      "  ucxio info ucx://127.0.0.1:7471/weights");
+      "  ucxio info ucxs://127.0.0.1:7471/weights");
   command.callback([options, &shared] { info(*options, shared); });
 }
 

@@ -176,7 +176,7 @@ void add_list(CLI::App& program, client_settings& shared) {
   CLI::App& command = *program.add_subcommand("ls", "List what a server publishes, by name");
   command
       .add_option("URL", options->url,
-                  "the server, ucx://HOST:PORT, one of its names, or a directory of a store")
+                  "the server, ucxs://HOST:PORT, one of its names, or a directory of a store")
       ->required();
   CLI::Option* json = command.add_flag("--json", options->json, "an array of objects");
   CLI::Option* full =
@@ -185,13 +185,13 @@ void add_list(CLI::App& program, client_settings& shared) {
   command.add_flag("-1,--names", options->names_only, "names only, one a line")
       ->excludes(json)
       ->excludes(full);
-  add_timeout(command, shared);
+  add_client_options(command, shared);
   command.footer(
       "A line tells access (r-, -w, rw), type (memory, file,\n"
       "directory), size in bytes, and name.\n\n"
       "Example:\n"
-      "  ucxio ls ucx://127.0.0.1:7471\n"
-      "  ucxio ls ucx://127.0.0.1:7471 --names | grep weights");
+      "  ucxio ls ucxs://127.0.0.1:7471\n"
+      "  ucxio ls ucxs://127.0.0.1:7471 --names | grep weights");
   command.callback([options, &shared] { list(*options, shared); });
 }
 

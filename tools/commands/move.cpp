@@ -33,13 +33,13 @@ void move(const move_options& options, const client_settings& settings) {
 void add_move(CLI::App& program, client_settings& shared) {
   const auto options = std::make_shared<move_options>();
   CLI::App& command = *program.add_subcommand("mv", "Rename a file or directory within a store");
-  command.add_option("FROM", options->from, "what it is: ucx://HOST:PORT/NAME")->required();
+  command.add_option("FROM", options->from, "what it is: ucxs://HOST:PORT/NAME")->required();
   command.add_option("TO", options->to, "its new URL, or a directory where it goes")->required();
-  add_timeout(command, shared);
+  add_client_options(command, shared);
   command.footer(
       "What has the new name is replaced; directories that are missing are made.\n\n"
       "Example:\n"
-      "  ucxio mv ucx://127.0.0.1:7471/store/new ucx://127.0.0.1:7471/store/current");
+      "  ucxio mv ucxs://127.0.0.1:7471/store/new ucxs://127.0.0.1:7471/store/current");
   command.callback([options, &shared] { move(*options, shared); });
 }
 

@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "commands/commands.hpp"
+#include "commands/listening_options.hpp"
 #include "copying/rate_limit.hpp"
 #include "output/exit_code.hpp"
 #include "output/output.hpp"
@@ -44,8 +45,7 @@ constexpr int pipe_capacity = 1 << 20;
 
 struct pipe_command {
   std::string where;
-  std::string bind = "127.0.0.1:0";
-  bool insecure = false;
+  listening_options listening;
   bool quiet = false;
   std::size_t others = 1;
   bool drop = false;
@@ -61,9 +61,11 @@ struct watched_end {
 };
 
 pipe_options options_of(const pipe_command& command, const client_settings& settings) {
+  const client_options asked = settings.options();
   pipe_options chosen;
+  chosen.context = asked.context;
   chosen.connect_timeout = default_meeting;
-  if (settings.timeout_seconds) chosen.connect_timeout = settings.options().worker.connect_timeout;
+  if (settings.timeout_seconds) chosen.connect_timeout = asked.worker.connect_timeout;
   chosen.window = command.window;
   return chosen;
 }
@@ -73,14 +75,17 @@ pipe_options options_of(const pipe_command& command, const client_settings& sett
 class meeting_place {
  public:
   /// `opposite` is what the other side is to call.
-  meeting_place(const pipe_command& command, const std::string& opposite, progress_line& line) {
+  meeting_place(const pipe_command& command, const client_settings& settings,
+                const std::string& opposite, progress_line& line) {
     if (!command.where.empty()) {
       where_ = url_with_name(command.where);
       return;
     }
-    server_.emplace(server_options{.bind = command.bind, .insecure = command.insecure});
+    serve(command.listening, settings);
     broker_.emplace(*server_);
     where_ = url(server_->url(own_name));
+    check_own_end(settings);
+    line.say(note_of_no_tls(command.listening, server_->url()));
     if (!command.quiet) {
       line.say(fmt::format("ucxio: waiting; at the other end: ucxio pipe {} {}\n", opposite,
                            printable(shell_word(ucx::to_string(where_)))));
@@ -89,6 +94,20 @@ class meeting_place {
   const url& where() const noexcept { return where_; }
 
  private:
+  void serve(const listening_options& listening, const client_settings& settings) {
+    server_options chosen;
+    chosen.bind = place_of(listening, settings.peer_users);
+    chosen.insecure = listening.insecure;
+    chosen.context = settings.options().context;
+    chosen.context.transports = transports_of(listening);
+    server_.emplace(chosen);
+  }
+
+  /// The own end is let in by a token, too. Where it has none, no other end is to be called.
+  void check_own_end(const client_settings& settings) const {
+    if (server_->url().starts_with("ucxs:")) const client own = settings.connect(where_);
+  }
+
   std::optional<server> server_;
   std::optional<pipe_broker> broker_;
   url where_;
@@ -155,7 +174,7 @@ void send(const pipe_command& command, const client_settings& settings,
   pipe_options options = options_of(command, settings);
   options.readers = command.others;
   if (command.drop) options.slow_reader = slow_reader_policy::drop;
-  const meeting_place place(command, "receive", watched.line);
+  const meeting_place place(command, settings, "receive", watched.line);
   pipe_streambuf pipe(place.where(), std::ios_base::out, options);
   watched.line.restart();
   try {
@@ -171,7 +190,7 @@ void receive(const pipe_command& command, const client_settings& settings,
   pipe_options options = options_of(command, settings);
   options.writers = command.others;
   options.timeout = look_around;
-  const meeting_place place(command, "send", watched.line);
+  const meeting_place place(command, settings, "send", watched.line);
   pipe_streambuf pipe(place.where(), std::ios_base::in, options);
   watched.line.restart();
   rate_limit limit(command.rate);
@@ -211,19 +230,17 @@ void describe(CLI::App& end, const std::shared_ptr<pipe_command>& command,
       "URL", command->where,
       "where to meet: a name of your choice at a server that was started with --pipes,\n"
       "or what the other end has printed. Without it this end listens");
-  end.add_option("--bind", command->bind,
-                 "without URL: where to listen; port 0 lets the system choose (default: "
-                 "127.0.0.1:0)")
-      ->type_name("HOST:PORT")
-      ->excludes(where);
-  end.add_flag("--insecure", command->insecure,
-               "without URL: allow other addresses than loopback: everyone who can connect gets "
-               "access")
-      ->excludes(where);
+  for (CLI::Option* each : add_listening_options(end, command->listening)) {
+    each->excludes(where);
+    each->description("without URL: " + each->get_description());
+  }
   end.add_flag("-q,--quiet", command->quiet, "do not say on stderr what to call at the other end");
   add_rate(end, command->rate);
   add_progress(end, command->progress);
-  add_timeout(end, shared);
+  add_client_options(end, shared);
+  end.get_option("--token-file")
+      ->excludes(end.get_option("--socket"))
+      ->excludes(end.get_option("--ucx"));
   end.get_option("--timeout")
       ->description("how long to wait for the other end to come (default: 300)");
 }
@@ -247,7 +264,7 @@ void add_send(CLI::App& pipe, client_settings& shared) {
       "where one was dropped it ends with 11");
   end.footer(
       "Example:\n"
-      "  ucxio pipe send ucx://127.0.0.1:7471/any/name < model");
+      "  ucxio pipe send ucxs://127.0.0.1:7471/any/name < model");
   end.callback([command, &shared] {
     check_others(*command, "--readers");
     run_end(*command, shared, STDIN_FILENO, send);
@@ -266,7 +283,7 @@ void add_receive(CLI::App& pipe, client_settings& shared) {
            "(default: 8M)");
   end.footer(
       "Example:\n"
-      "  ucxio pipe receive --bind 10.0.0.7:7471 --insecure > model");
+      "  ucxio pipe receive --bind 10.0.0.7:7471 > model");
   end.callback([command, &shared] {
     check_others(*command, "--writers");
     if (command->window < pipe_options::min_window || command->window > pipe_options::max_window) {
@@ -287,11 +304,11 @@ void add_pipe(CLI::App& program, client_settings& shared) {
       "Bytes go straight from one end to the other, as soon as they are there, and are never\n"
       "stored. The receiving end fails unless the sending one has sent everything.\n\n"
       "Examples:\n"
-      "  ucxio pipe receive --bind 10.0.0.7:7471 --insecure | tar x   says what to call there:\n"
-      "  tar c model | ucxio pipe send ucx://10.0.0.7:7471/pipe\n\n"
+      "  ucxio pipe receive --bind 10.0.0.7:7471 | tar x   says what to call there:\n"
+      "  tar c model | ucxio pipe send ucxs://10.0.0.7:7471/pipe\n\n"
       "  ucxio serve --pipes --bind 127.0.0.1:7471\n"
-      "  ucxio pipe receive ucx://127.0.0.1:7471/any/name > model\n"
-      "  ucxio pipe send ucx://127.0.0.1:7471/any/name < model");
+      "  ucxio pipe receive ucxs://127.0.0.1:7471/any/name > model\n"
+      "  ucxio pipe send ucxs://127.0.0.1:7471/any/name < model");
 }
 
 }  // namespace ucx::tool

@@ -63,16 +63,16 @@ void add_put(CLI::App& program, client_settings& shared) {
   const auto options = std::make_shared<put_options>();
   CLI::App& command =
       *program.add_subcommand("put", "Write the standard input to a file of a store");
-  command.add_option("URL", options->url, "where to: ucx://HOST:PORT/NAME")->required();
+  command.add_option("URL", options->url, "where to: ucxs://HOST:PORT/NAME")->required();
   add_rate(command, options->rate);
   add_progress(command, options->progress);
-  add_timeout(command, shared);
+  add_client_options(command, shared);
   command.footer(
       "The file shows when the standard input has ended well, and not at all otherwise. Memory of\n"
       "a server's is written from its beginning on.\n\n"
       "Example:\n"
-      "  ucxio put ucx://127.0.0.1:7471/store/log < log\n"
-      "  tar c checkpoint | ucxio put ucx://127.0.0.1:7471/store/checkpoint.tar");
+      "  ucxio put ucxs://127.0.0.1:7471/store/log < log\n"
+      "  tar c checkpoint | ucxio put ucxs://127.0.0.1:7471/store/checkpoint.tar");
   command.callback([options, &shared] {
     transfer_counters counters;
     run_watched(options->progress, counters, true,

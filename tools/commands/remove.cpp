@@ -124,15 +124,15 @@ void remove(const remove_options& options, const client_settings& settings) {
 void add_remove(CLI::App& program, client_settings& shared) {
   const auto options = std::make_shared<remove_options>();
   CLI::App& command = *program.add_subcommand("rm", "Remove files of a store");
-  command.add_option("URL", options->urls, "what to remove: ucx://HOST:PORT/NAME")->required();
+  command.add_option("URL", options->urls, "what to remove: ucxs://HOST:PORT/NAME")->required();
   command.add_flag("-r,--recursive", options->recursive, "directories, with all that is in them");
   command.add_flag("-f,--force", options->force, "what is not there is no error");
   add_longest_list(command, options->walk);
-  add_timeout(command, shared);
+  add_client_options(command, shared);
   command.footer(
       "Who reads a file just now goes on with it; one that somebody writes is not removed.\n\n"
       "Example:\n"
-      "  ucxio rm -r ucx://127.0.0.1:7471/store/checkpoints");
+      "  ucxio rm -r ucxs://127.0.0.1:7471/store/checkpoints");
   command.callback([options, &shared] { remove(*options, shared); });
 }
 

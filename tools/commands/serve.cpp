@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <malloc.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
@@ -24,20 +23,24 @@
 #include <vector>
 
 #include "commands/commands.hpp"
+#include "commands/limit_option.hpp"
+#include "commands/serve_options.hpp"
 #include "copying/agent.hpp"
 #include "copying/device_files.hpp"
 #include "copying/fetch_rules.hpp"
 #include "copying/store_content.hpp"
 #include "output/exit_code.hpp"
-#include "output/old_names.hpp"
 #include "output/output.hpp"
 #include "output/printable.hpp"
 #include "output/served_text.hpp"
 #include "output/size_option.hpp"
+#include "process/file_limit.hpp"
+#include "process/secret_line.hpp"
 #include "process/shutdown_signals.hpp"
 #include "ucx/error.hpp"
 #include "ucx/pipe_broker.hpp"
 #include "ucx/server.hpp"
+#include "ucx/token_file.hpp"
 
 namespace ucx::tool {
 namespace {
@@ -46,25 +49,6 @@ namespace {
 constexpr std::chrono::milliseconds longest_farewell{1000};
 /// How often it is looked whether clients have left.
 constexpr std::chrono::seconds between_looks{5};
-
-struct serve_options {
-  std::optional<std::string> bind;
-  std::string address_file;
-  bool insecure = false;
-  bool quiet = false;
-  std::vector<std::string> files;
-  std::vector<std::string> gpu_copies;
-  int gpu = 0;
-  std::vector<std::string> stores;
-  std::vector<std::string> memory_stores;
-  bool writable = false;
-  bool pipes = false;
-  bool agent = false;
-  std::vector<std::string> fetch_from;
-  std::uint64_t quota = store_options().quota;
-  store_options limits;  // how many files may be open; the rest is not said here
-  std::size_t workers = 1;
-};
 
 struct shared_file {
   std::string name;
@@ -191,26 +175,6 @@ void announce(const std::string& address) {
   }
 }
 
-/// Where others may fetch from; something may be copied also without.
-fetch_rules rules_of(const serve_options& options) {
-  fetch_rules rules;
-  for (const std::string& each : options.fetch_from) rules.allow(each);
-  return rules;
-}
-
-/// Some systems grant a thousand million.
-constexpr ::rlim_t most_files = ::rlim_t{1} << 20U;
-
-/// As many descriptors as the system grants: each client takes some.
-void raise_limit_of_files() noexcept {
-  ::rlimit files = {};
-  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
-  const ::rlim_t granted = std::min(files.rlim_max, most_files);
-  if (files.rlim_cur >= granted) return;
-  files.rlim_cur = granted;
-  ::setrlimit(RLIMIT_NOFILE, &files);
-}
-
 /// A failure that ends the server unasked.
 class server_failure {
  public:
@@ -242,6 +206,28 @@ class server_failure {
   std::string words_;
 };
 
+/// Returns whether the standard error stream takes words without a wait.
+bool may_say() noexcept {
+  ::pollfd room{STDERR_FILENO, POLLOUT, 0};
+  return ::poll(&room, 1, 0) == 1 && (room.revents & POLLOUT) != 0;
+}
+
+std::optional<access_rules> access_rules_of(const serve_options& options) {
+  if (options.rules_file.empty()) return std::nullopt;
+  return access_rules::read(options.rules_file);
+}
+
+/// Rules that can not be read leave the old ones in force.
+void read_rules_again(server& of, const serve_options& options) {
+  std::string said = "the rules were read again";
+  try {
+    of.set_rules(access_rules_of(options));
+  } catch (const error& why) {
+    said = fmt::format("error: the rules stay as they were: {}", printable(why.what()));
+  }
+  if (may_say()) say(fmt::format("ucxio: {}\n", said));
+}
+
 /// The first fault that the user has to repair while clients are served, as the library's log tells
 /// it. A user that sets UCXIO_LOG finds it in that log.
 class server_complaint {
@@ -262,8 +248,7 @@ class server_complaint {
       if (said_ || line_.empty()) return;
       line = line_;
     }
-    ::pollfd room{STDERR_FILENO, POLLOUT, 0};
-    if (::poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) return;
+    if (!may_say()) return;
     said_ = true;
     tool::say("ucxio: " + line + "\n");
   }
@@ -280,6 +265,22 @@ class server_complaint {
   bool said_ = false;
 };
 
+/// An invited client gets a token beside that of the user, which may be missing yet.
+void make_own_token(const std::string& path) {
+  token_file tokens(path);
+  for (const token_file::entry& each : tokens.list()) {
+    if (each.is_accepted && each.name == "own") return;
+  }
+  const secret_text made(tokens.create("own"));
+}
+
+/// Prints the code for one client.
+void tell_code(const secret_text& code, const std::string& url) {
+  say("ucxio: for one client, within ten minutes: ucxio login " + url + "\nucxio: its code: ");
+  say(code.text);
+  say("\n");
+}
+
 void serve(const serve_options& options, const client_settings& settings) {
   if (settings.timeout_seconds) {
     throw failure(exit_code::usage, "--timeout: serve takes none, it waits until it is ended");
@@ -287,23 +288,37 @@ void serve(const serve_options& options, const client_settings& settings) {
   const fetch_rules rules = rules_of(options);
   const bool has_agent = options.agent || !rules.empty();
   raise_limit_of_files();
-  shutdown_signals ending(longest_farewell);
+  shutdown_signals ending(longest_farewell, !options.rules_file.empty());
   server_failure failed(ending);
   server_complaint complaint;
   patience farewell(longest_farewell);  // goes last, so that it watches the server's end too
   std::jthread telling;
-  const std::string nowhere = options.address_file.empty() ? "127.0.0.1:0" : "";
+  const std::string place = place_of(options);
   if (options.workers == 0 || options.workers > server_options::max_workers) {
     throw failure(exit_code::usage, fmt::format("--workers: {} is not between 1 and {}",
                                                 options.workers, server_options::max_workers));
   }
   std::optional<device_files> copies_on_device;
   if (!options.gpu_copies.empty()) copies_on_device.emplace(options.gpu);
-  server serving({.bind = options.bind.value_or(nowhere),
-                  .insecure = options.insecure,
-                  .context = {.log = complaint.log()},
+  const std::string tokens = options.token_file.empty() ? settings.token_file : options.token_file;
+  if (!options.invited.empty()) make_own_token(tokens);
+  // Nothing in the initialiser below may throw: g++ 12 would destroy parts of it twice.
+  const std::vector<std::uint32_t> users = numbers_of_users(options.peer_users);
+  const std::optional<access_rules> access = access_rules_of(options);
+  const server_limits limits = limits_of(options.client_limits);
+  server serving({.bind = place,
+                  .insecure = options.listening.insecure,
+                  .context = {.transports = transports_of(options.listening),
+                              .token_file = tokens,
+                              .peer_users = users,
+                              .log = complaint.log()},
+                  .limits = limits,
                   .workers = options.workers,
-                  .on_failure = [&failed](const listener_failure& what) { failed.happen(what); }});
+                  .on_failure = [&failed](const listener_failure& what) { failed.happen(what); },
+                  .rules = access,
+                  .audit_file = options.audit_file});
+  if (options.address_file.empty()) say(note_of_no_tls(options.listening, serving.url()));
+  complaint.say();
   std::vector<publication> published;
   for (const std::string& each : options.files) published.push_back(publish(serving, each));
   for (const std::string& each : options.gpu_copies) {
@@ -317,6 +332,8 @@ void serve(const serve_options& options, const client_settings& settings) {
   for (const std::string& each : options.memory_stores) {
     stores.push_back(allocate_store(serving, each, options));
   }
+  std::optional<secret_text> code;
+  if (!options.invited.empty()) code.emplace(serving.invite(options.invited));
   std::optional<pipe_broker> broker;
   if (options.pipes || has_agent) broker.emplace(serving);
   // An agent may have no other way to its server.
@@ -350,8 +367,10 @@ void serve(const serve_options& options, const client_settings& settings) {
     throw;
   }
   announced.set_value();
+  if (code) tell_code(*code, serving.url());
   memory_of_clients memory(serving);
   while (!ending.wait_for(between_looks)) {
+    if (ending.take_hangup()) read_rules_again(serving, options);
     memory.give_back();
     complaint.say();
   }
@@ -365,102 +384,13 @@ void serve(const serve_options& options, const client_settings& settings) {
   failed.check();
 }
 
-void add_limits(CLI::App& command, store_options& limits) {
-  const auto add = [&](const char* name, const char* before, std::size_t& limit, const char* text) {
-    CLI::Option* const option = command.add_option(name, limit, text)->type_name("N");
-    add_old_name(command, before, option->check(CLI::PositiveNumber));
-  };
-  add("--max-open-files", "--most-open-files", limits.max_open_files,
-      "files of each store that clients may have open (default: half of `ulimit -n`, shared by all "
-      "stores)");
-  add("--max-open-files-per-client", "--most-open-files-of-one-client",
-      limits.max_open_files_per_client,
-      "the same for each client (default: half of --max-open-files)");
-  add("--max-writers", "--most-writers", limits.max_writers,
-      "files of each store open for writing (default: half of --max-open-files, at most 2048)");
-}
-
 }  // namespace
 
 void add_serve(CLI::App& program, const client_settings& shared) {
   const auto options = std::make_shared<serve_options>();
   CLI::App& command =
       *program.add_subcommand("serve", "Publish files and directories, until SIGINT or SIGTERM");
-  command
-      .add_option("--bind", options->bind,
-                  "where to listen; port 0 lets the system choose (default: 127.0.0.1:0)")
-      ->type_name("HOST:PORT");
-  command
-      .add_option("--address-file", options->address_file,
-                  "write the server's address to this file, for clients that can read it; "
-                  "listen only with --bind")
-      ->type_name("PATH");
-  command.add_flag("--insecure", options->insecure,
-                   "allow other addresses than loopback: everyone who can connect gets access");
-  command.add_flag("-q,--quiet", options->quiet, "do not list on stderr what is served");
-  command
-      .add_option("FILE", options->files,
-                  "NAME=PATH, or PATH, whose name is then that of the file; read-only")
-      ->type_name("[NAME=]PATH");
-  CLI::Option* gpu_copies = command
-                                .add_option("--gpu-copy", options->gpu_copies,
-                                            "a copy of the file, in the memory of a CUDA device")
-                                ->type_name("[NAME=]PATH")
-                                ->expected(1)
-                                ->allow_extra_args(false)
-                                ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command.add_option("--gpu", options->gpu, "the device, by the driver's number (default: 0)")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber)
-      ->needs(gpu_copies);
-  command
-      .add_option("--store", options->stores,
-                  "the files of a directory, by their paths in it, behind PREFIX/ if there is one")
-      ->type_name("[PREFIX=]DIR")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command
-      .add_option(
-          "--memory-store", options->memory_stores,
-          "an empty store in memory that clients may fill, up to SIZE bytes; gone at the end")
-      ->type_name("[PREFIX=]SIZE")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  CLI::Option* writable = command.add_flag(
-      "--writable", options->writable,
-      "clients may also create, change and remove files of stores, and write copies "
-      "on devices");
-  add_size(command, "--quota", options->quota, "limit the total length of each store's files")
-      ->type_name("BYTES")
-      ->needs(writable);
-  add_limits(command, options->limits);
-  command
-      .add_option("--workers", options->workers,
-                  "serving threads, 1 to 64; connections are given to them in turn (default: 1)")
-      ->type_name("N");
-  command.add_flag("--pipes", options->pipes,
-                   "let the ends of pipes meet here, under any name: `ucxio pipe --help`");
-  command.add_flag("--agent", options->agent,
-                   "start an agent for `ucxio cp --compress`; it implies --pipes");
-  command
-      .add_option("--fetch-from", options->fetch_from,
-                  "start an agent that may fetch from HOST, for `ucxio cp --direct`; any: from all")
-      ->type_name("HOST[:PORT]")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command.footer(
-      "The first line of the standard output is the server's URL, ucx://HOST:PORT, or\n"
-      "ucx+file://PATH; when it is there, every file can be read. If one of them cannot be\n"
-      "served, none is.\n\n"
-      "Example:\n"
-      "  ucxio serve --bind 127.0.0.1:7471 weights=/data/model.bin notes.txt\n"
-      "  ucxio serve --store results=/data/results --writable --quota 10g\n"
-      "  ucxio serve --memory-store scratch=2g\n"
-      "  ucxio serve --store /data/copies --writable --fetch-from node7\n"
-      "  ucxio serve --address-file /shared/job7 weights=/data/model.bin");
+  add_serve_options(command, *options);
   command.callback([options, &shared] { serve(*options, shared); });
 }
 

@@ -38,12 +38,12 @@ void stat(const stat_options& options, const client_settings& settings) {
 void add_stat(CLI::App& program, client_settings& shared) {
   const auto options = std::make_shared<stat_options>();
   CLI::App& command = *program.add_subcommand("stat", "Describe what is published under a name");
-  command.add_option("URL", options->url, "the name's URL: ucx://HOST:PORT/NAME")->required();
+  command.add_option("URL", options->url, "the name's URL: ucxs://HOST:PORT/NAME")->required();
   command.add_flag("--json", options->json, "an object");
-  add_timeout(command, shared);
+  add_client_options(command, shared);
   command.footer(
       "Example:\n"
-      "  ucxio stat ucx://127.0.0.1:7471/weights --json");
+      "  ucxio stat ucxs://127.0.0.1:7471/weights --json");
   command.callback([options, &shared] { stat(*options, shared); });
 }
 

@@ -13,14 +13,18 @@ namespace ucx::tool {
 namespace {
 
 constexpr std::string_view scheme = "ucx://";
+constexpr std::string_view socket_scheme = "ucx+tcp://";
+constexpr std::string_view tls_scheme = "ucxs://";
 constexpr std::size_t most_sources = 4096;
 constexpr std::uint64_t most_milliseconds = 1'000'000'000;
 
 /// Of a URL of a host nothing is looked up, not even on this machine's disk.
 url read_url(const std::string& text) {
-  if (text.starts_with(scheme)) return url(text);
-  throw failure(exit_code::usage,
-                fmt::format("\"{}\" is no URL that begins with {}", text, scheme));
+  for (const std::string_view each : {scheme, socket_scheme, tls_scheme}) {
+    if (text.starts_with(each)) return url(text);
+  }
+  throw failure(exit_code::usage, fmt::format("\"{}\" is no URL that begins with {}, {} or {}",
+                                              text, scheme, socket_scheme, tls_scheme));
 }
 
 location read_source(const std::string& text, const url& own_server, const fetch_rules& rules) {
@@ -35,14 +39,14 @@ location read_source(const std::string& text, const url& own_server, const fetch
 /// Keeps what is behind the host, with the slash at its end.
 location read_target(const std::string& text, const url& own_server) {
   read_url(text);
-  const std::size_t slash = text.find('/', scheme.size());
+  const std::size_t slash = text.find('/', text.find("//") + 2);
   return location(to_string(own_server) + (slash == text.npos ? "" : text.substr(slash)));
 }
 
 /// Returns what `read_target` makes the same of: where the agent's server has no host, any.
 std::string target_text(const std::string& written) {
   const url target(written);
-  if (target.address_file().empty()) return written;
+  if (!target.host().empty()) return written;
   constexpr std::uint16_t any_port = 1;
   return to_string(url("localhost", any_port, target.name()));
 }

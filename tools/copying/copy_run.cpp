@@ -128,7 +128,7 @@ void copy_run::add_tree(const location& from, const location& to) {
   const bool is_new = !exists(to);
   make_directory(to);
   add_directories(tree, to);
-  if (to.is_remote()) count_hollow(tree, is_new);
+  if (to.is_remote()) make_hollow(tree, to, is_new);
   for (const found_file& each : tree.files()) {
     if (is_missing(each.path)) continue;
     try {
@@ -169,9 +169,9 @@ void copy_run::preserve_directories() {
   }
 }
 
-/// A server makes no directories but those that something goes into.
-void copy_run::count_hollow(const tree_walk& tree, bool is_new) {
-  if (is_new && tree.files().empty()) ++counters_.hollow;
+/// A server makes those by itself that something goes into.
+void copy_run::make_hollow(const tree_walk& tree, const location& to, bool is_new) {
+  if (is_new && tree.files().empty()) make_remote_directory(to);
   std::set<std::string_view> with_files;
   for (const found_file& each : tree.files()) {
     std::string_view above = each.path;
@@ -181,8 +181,20 @@ void copy_run::count_hollow(const tree_walk& tree, bool is_new) {
     }
   }
   for (const found_directory& each : tree.directories()) {
-    if (!with_files.contains(each.path)) ++counters_.hollow;
+    if (!with_files.contains(each.path)) make_remote_directory(to.below(each.path));
   }
+}
+
+void copy_run::make_remote_directory(const location& at) {
+  std::error_code ec;
+  clients_.of(at.remote()).make_directory(at.remote().name(), {}, ec);
+  if (!ec || ec == errc::already_exists) return;
+  if (ec == errc::not_supported) {
+    ++counters_.hollow;
+    return;
+  }
+  leave_out(failure(exit_code_of(ec),
+                    fmt::format("{}: cannot make the directory: {}", to_string(at), ec.message())));
 }
 
 /// Returns whether it is within a directory that could not be made.
@@ -204,7 +216,7 @@ bool copy_run::exists(const location& place) const {
   return ec != errc::no_such_name;
 }
 
-/// A server makes them when there is something in them.
+/// See make_hollow.
 void copy_run::make_directory(const location& at) const {
   if (at.is_remote()) return;
   std::error_code ec;

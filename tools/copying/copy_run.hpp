@@ -42,7 +42,8 @@ class copy_run {
   void add_tree(const location& from, const location& to);
   void add_directories(const tree_walk& tree, const location& to);
   void preserve_directories();
-  void count_hollow(const tree_walk& tree, bool is_new);
+  void make_hollow(const tree_walk& tree, const location& to, bool is_new);
+  void make_remote_directory(const location& at);
   bool is_missing(const std::string& path) const;
   bool exists(const location& place) const;
   void make_directory(const location& at) const;

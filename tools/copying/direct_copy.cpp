@@ -24,6 +24,12 @@ void check_remote(const location& place) {
 /// Refuses an address file: a server reads no file because a client names it.
 void check_host(const location& source) {
   check_remote(source);
+  if (!source.remote().socket_file().empty()) {
+    throw failure(exit_code::usage,
+                  fmt::format("--direct: {} is behind a Unix socket, and the target's server opens "
+                              "none that a client names: copy without --direct",
+                              to_string(source)));
+  }
   if (source.remote().address_file().empty()) return;
   throw failure(exit_code::usage,
                 fmt::format("--direct: {} is behind an address file, and the target's server reads "

@@ -1,14 +1,18 @@
 #include "process/client_settings.hpp"
 
 #include <fmt/format.h>
+#include <pwd.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <chrono>
 #include <optional>
 
 #include "output/exit_code.hpp"
 #include "process/connect_watch.hpp"
+#include "process/core_dumps.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::tool {
@@ -23,11 +27,28 @@ constexpr std::chrono::milliseconds farewell{500};
 /// How long the library may take to tell that its own deadline has passed.
 constexpr std::chrono::seconds longest_way_back{2};
 
+std::uint32_t number_of(const std::string& user) {
+  std::uint32_t number = 0;
+  const char* const end = user.data() + user.size();
+  const auto [stopped, failed] = std::from_chars(user.data(), end, number);
+  if (!user.empty() && failed == std::errc() && stopped == end) return number;
+  std::array<char, 16384> texts;
+  ::passwd entry = {};
+  ::passwd* found = nullptr;
+  ::getpwnam_r(user.c_str(), &entry, texts.data(), texts.size(), &found);
+  if (found == nullptr) {
+    throw failure(exit_code::usage, fmt::format("--peer-user: there is no user \"{}\"", user));
+  }
+  return found->pw_uid;
+}
+
 }  // namespace
 
 client_options client_settings::options() const {
   client_options made;
   made.worker.close_timeout = farewell;
+  made.context.token_file = token_file;
+  made.context.peer_users = numbers_of_users(peer_users);
   if (!timeout_seconds) return made;
   // "nan" is a number to the parser, and in no range.
   if (!(*timeout_seconds >= least_deadline && *timeout_seconds <= most_deadline)) {
@@ -56,11 +77,33 @@ client client_settings::connect(const url& any) const {
   }
 }
 
-void add_timeout(CLI::App& command, client_settings& settings) {
+void add_client_options(CLI::App& command, client_settings& settings) {
   command
       .add_option("--timeout", settings.timeout_seconds,
                   "for connecting, and for each operation (default: 5 and 30)")
       ->type_name("SECONDS");
+  command
+      .add_option("--token-file", settings.token_file,
+                  "the file of tokens of ucxs:// (default: $UCXIO_TOKEN or "
+                  "~/.config/ucxio/tokens)")
+      ->type_name("PATH");
+  add_peer_users(command, settings.peer_users,
+                 "over ucx+unix:// trust a server of this user, by name or number, too");
+  add_no_core(command);
+}
+
+void add_peer_users(CLI::App& command, std::vector<std::string>& users, const char* text) {
+  command.add_option("--peer-user", users, text)
+      ->type_name("USER")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+std::vector<std::uint32_t> numbers_of_users(const std::vector<std::string>& users) {
+  std::vector<std::uint32_t> numbers;
+  for (const std::string& user : users) numbers.push_back(number_of(user));
+  return numbers;
 }
 
 url url_with_name(const std::string& text) {

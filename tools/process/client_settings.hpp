@@ -1,8 +1,10 @@
 // The settings of every command that connects to a server.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "output/cli_forward.hpp"
 #include "ucx/client.hpp"
@@ -13,6 +15,10 @@ namespace ucx::tool {
 struct client_settings {
   /// For connecting, and for each operation; nothing means the library's defaults.
   std::optional<double> timeout_seconds;
+  /// Where the tokens of ucxs:// are; empty: `UCXIO_TOKEN`, or the user's own file.
+  std::string token_file;
+  /// Users, by name or number, whose servers are trusted over a Unix socket.
+  std::vector<std::string> peer_users;
   /// Connecting may end the process where it does not end otherwise (`connect_watch`). Never of a
   /// server, whose other clients would go with it.
   bool may_end_process = false;
@@ -24,8 +30,14 @@ struct client_settings {
   client connect(const url& any) const;
 };
 
-/// Adds `--timeout` to a command.
-void add_timeout(CLI::App& command, client_settings& settings);
+/// Adds `--peer-user` to a command. `users`: where it leaves what was said.
+void add_peer_users(CLI::App& command, std::vector<std::string>& users, const char* text);
+/// Returns the numbers of users, who are said by number or name. Errors: failure with
+/// exit_code::usage.
+std::vector<std::uint32_t> numbers_of_users(const std::vector<std::string>& users);
+
+/// Adds `--timeout`, `--token-file`, `--peer-user` and `--no-core` to a command.
+void add_client_options(CLI::App& command, client_settings& settings);
 
 /// Returns `text` as the URL of a published name. Errors: bad_url; failure with exit_code::usage.
 url url_with_name(const std::string& text);

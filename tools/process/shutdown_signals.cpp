@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <cstdlib>
+#include <utility>
 
 namespace ucx::tool {
 
@@ -27,8 +28,8 @@ bool is_ignored(int signal) noexcept {
   return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-shutdown_signals::shutdown_signals(std::chrono::nanoseconds limit)
-    : outlives_terminal_(is_ignored(SIGHUP)), set_(), before_() {
+shutdown_signals::shutdown_signals(std::chrono::nanoseconds limit, bool looks_at_hangup)
+    : outlives_terminal_(is_ignored(SIGHUP)), looks_at_hangup_(looks_at_hangup), set_(), before_() {
   ::sigemptyset(&set_);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&set_, signal);
   ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
@@ -48,13 +49,26 @@ void shutdown_signals::watch(const std::stop_token& over, std::chrono::nanosecon
     while (::sigwait(&set_, &signal) != 0) {
     }
     if (over.stop_requested()) return;
-  } while (signal == SIGHUP && outlives_terminal_);
+  } while (signal == SIGHUP && (note_hangup() || outlives_terminal_));
   std::unique_lock guard(mutex_);
   if (stage_ == stage::usual) end_by(signal);
   stage_ = stage_ == stage::left ? stage::taken : stage::came;
   changes_.notify_all();
   changes_.wait_for(guard, over, limit, [this] { return stage_ == stage::taken; });
   if (stage_ != stage::taken && !over.stop_requested()) end_by(signal);
+}
+
+/// Returns whether it is no end.
+bool shutdown_signals::note_hangup() {
+  const std::lock_guard guard(mutex_);
+  hung_up_ = looks_at_hangup_;
+  changes_.notify_all();
+  return looks_at_hangup_;
+}
+
+bool shutdown_signals::take_hangup() {
+  const std::lock_guard guard(mutex_);
+  return std::exchange(hung_up_, false);
 }
 
 void shutdown_signals::expect() {
@@ -64,7 +78,9 @@ void shutdown_signals::expect() {
 
 bool shutdown_signals::wait_for(std::chrono::nanoseconds limit) {
   std::unique_lock guard(mutex_);
-  if (!changes_.wait_for(guard, limit, [this] { return has_come() || ends_; })) return false;
+  const auto ends = [this] { return has_come() || ends_; };
+  changes_.wait_for(guard, limit, [&] { return ends() || hung_up_; });
+  if (!ends()) return false;
   if (stage_ == stage::came) stage_ = stage::taken;
   if (stage_ == stage::expected) stage_ = stage::left;
   changes_.notify_all();

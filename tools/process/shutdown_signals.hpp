@@ -24,7 +24,8 @@ bool is_ignored(int signal) noexcept;
 /// Takes SIGINT, SIGTERM and SIGHUP out of their usual course. Until `expect()` they end the
 /// process at once, as everywhere; from then on `wait_for()` returns when one has come. SIGHUP
 /// stays ignored where it was, as by `nohup`; SIGINT does not, which shells have scripts'
-/// background jobs ignore. REQUIRES: made before any other thread, which inherits that.
+/// background jobs ignore. Where a hangup is a wish to look at settings again, SIGHUP ends nothing.
+/// REQUIRES: made before any other thread, which inherits that.
 ///
 ///     from     | to       | when
 ///     usual    | expected | `expect()`; before it a signal ends the process
@@ -36,29 +37,34 @@ class shutdown_signals {
  public:
   /// A signal that `wait_for()` does not take within `limit` ends the process after all. The work
   /// between `expect()` and that may wait for a peer that never comes.
-  explicit shutdown_signals(std::chrono::nanoseconds limit);
+  explicit shutdown_signals(std::chrono::nanoseconds limit, bool looks_at_hangup = false);
   shutdown_signals(const shutdown_signals&) = delete;
   shutdown_signals& operator=(const shutdown_signals&) = delete;
   /// Gives them their usual course back, unless one has come: the process is ending orderly then.
   ~shutdown_signals();
 
   void expect();
-  /// Returns when one of them has come since `expect()`, or `end()` was called; false when that was
-  /// not so within `limit`.
+  /// Returns true when one of them has come since `expect()`, or `end()` was called. Returns false
+  /// when that was not so within `limit`, or there was a hangup that is looked at.
   bool wait_for(std::chrono::nanoseconds limit);
+  /// Returns whether there was such a hangup since the last time.
+  bool take_hangup();
   /// Ends the wait without a signal. Safe from any thread.
   void end();
 
  private:
   enum class stage { usual, expected, came, taken, left };
   void watch(const std::stop_token& over, std::chrono::nanoseconds limit);
+  bool note_hangup();
   bool has_come() const noexcept { return stage_ == stage::came || stage_ == stage::taken; }
 
   std::mutex mutex_;
   std::condition_variable_any changes_;
   const bool outlives_terminal_;
+  const bool looks_at_hangup_;
   stage stage_ = stage::usual;
   bool ends_ = false;  // somebody wants it, whether or not one comes
+  bool hung_up_ = false;
   ::sigset_t set_;
   ::sigset_t before_;
   std::jthread watch_;

@@ -1,5 +1,5 @@
-// Of ucx::worker, for one version: the forms whose error code does not come last, and receives of
-// before `receive_target`. Included within the class.
+// Of ucx::worker, for one version: the forms whose error code does not come last, receives of
+// before `receive_target`, and an adoption that takes. Included within the class.
 
 [[deprecated("the error code comes last")]] void flush(std::error_code& ec,
                                                        const io_options& options = {}) {
@@ -27,4 +27,9 @@ template <std::integral Count>
 }
 [[deprecated("next_timeout()")]] std::chrono::nanoseconds next_deadline() const {
   return next_timeout();
+}
+[[deprecated("adopt(parent, made, ownership::take)")]] static worker adopt(
+    const context& parent, ucp_worker* made, const worker_options& options = {},
+    std::error_code& ec = throws) {
+  return adopt(parent, made, ownership::take, options, ec);
 }

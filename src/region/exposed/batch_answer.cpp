@@ -20,7 +20,7 @@ void batch_answer::copy(const exposed_region& region, const range_list& ranges) 
 
 void batch_answer::begin(region_extras& owner, endpoint_core& to, const frame& asked) {
   owner_ = &owner;
-  to.answer_started();
+  to.answer_started(bytes_.size());
   frame first;
   first.code = opcode::data;
   first.session = asked.session;
@@ -37,7 +37,7 @@ void batch_answer::peer_failed() {
 void batch_answer::pieces_moved() {
   if (peer().status()) stop_pieces();
   if (sending() || !(all_posted() || stopped())) return;
-  peer().answer_ended();
+  peer().answer_ended(bytes_.size());
   owner_->ended(*this);
 }
 

@@ -1,16 +1,12 @@
 #include "region/exposed/exposed_region.hpp"
 
-#include <xxhash.h>
-
 #include <chrono>
-#include <cstring>
-#include <fstream>
-#include <string>
 #include <thread>
 #include <utility>
 
 #include "region/exposed/notification_queue.hpp"
 #include "ucx/error.hpp"
+#include "wire/host_identity.hpp"
 #include "worker/context_core.hpp"
 
 namespace ucx::detail {
@@ -18,35 +14,15 @@ namespace {
 
 constexpr std::chrono::seconds longest_memcpy{5};
 
-std::string read_line(const char* path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 }  // namespace
 
-std::array<std::byte, 16> host_identity() noexcept {
-  static const std::array<std::byte, 16> identity = [] {
-    std::array<std::byte, 16> made = {};
-    try {
-      // The boot id is the kernel's, and containers of one kernel share it. They share memory only
-      // if they share a name space for it, which an attempt to use the memory finds out.
-      const std::string boot = read_line("/proc/sys/kernel/random/boot_id");
-      const XXH128_hash_t hash = XXH3_128bits(boot.data(), boot.size());
-      XXH128_canonical_t canonical;
-      XXH128_canonicalFromHash(&canonical, hash);
-      std::memcpy(made.data(), &canonical, made.size());
-    } catch (...) {  // out of memory: an identity that equals no other
-    }
-    return made;
-  }();
-  return identity;
-}
-
 exposed_region::exposed_region(std::shared_ptr<context_core> context, access granted)
-    : counted_region(context->regions().next_id()),
+    : exposed_region(context->regions().next_number(), context, granted) {}
+
+exposed_region::exposed_region(const region_number& number, std::shared_ptr<context_core> context,
+                               access granted)
+    : counted_region(number.id),
+      generation_(number.generation),
       context_(std::move(context)),
       granted_(granted),
       notifications_(std::make_shared<notification_queue>()) {}
@@ -77,7 +53,7 @@ std::error_code exposed_region::check(std::uint64_t offset, std::uint64_t length
 }
 
 void exposed_region::expose() {
-  context_->regions().add(*this);
+  context_->regions().add(*this, generation_);
   exposed_ = true;
 }
 
@@ -90,7 +66,7 @@ void exposed_region::close(clock::time_point until) noexcept {
 void exposed_region::withdraw(clock::time_point cut_off) noexcept {
   if (!exposed_) return;
   // Every caller drains, also the second one: each returns when the region is idle.
-  context_->regions().remove(*this);
+  context_->regions().remove(*this, generation_);
   // Draining repeats, because UCX lets go of what it reads only while it progresses. A write that
   // another thread's worker is copying in takes no longer than a memcpy. An access that never ends
   // would be a bug. The bound keeps it from hanging the owner.

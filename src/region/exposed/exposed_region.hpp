@@ -1,7 +1,6 @@
 // Memory or a file that an owner lets peers reach, under an id in its context's table.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +15,7 @@
 #include "ucx/memory_place.hpp"
 #include "ucx/remote_descriptor.hpp"
 #include "worker/counted_region.hpp"
+#include "worker/region_table.hpp"
 
 struct ucp_mem;
 
@@ -36,7 +36,8 @@ class write_sink {
                      std::span<const std::byte> payload) = 0;
 };
 
-/// Memory or a file that peers reach by its number in the context.
+/// Memory or a file that peers reach by its number in the context. The number is enough, by any
+/// connection, unless the region requires grants.
 class exposed_region : public counted_region {
  public:
   virtual ~exposed_region();
@@ -44,7 +45,10 @@ class exposed_region : public counted_region {
   exposed_region& operator=(const exposed_region&) = delete;
 
   /// Increases with each region of the context: what replaces another one has a higher one.
-  std::uint64_t generation() const noexcept { return id(); }
+  std::uint64_t generation() const noexcept { return generation_; }
+  /// From here on only connections with a grant (`region_grants`) reach it. Once, by a server.
+  void require_grants() noexcept { requires_grants_.store(true, std::memory_order_relaxed); }
+  bool requires_grants() const noexcept { return requires_grants_.load(std::memory_order_relaxed); }
   access granted() const noexcept { return granted_; }
   virtual std::uint64_t size() const noexcept = 0;
   /// Returns where writes have to end: beyond size(), if it grows.
@@ -98,19 +102,19 @@ class exposed_region : public counted_region {
   virtual void release() noexcept = 0;
 
  private:
+  exposed_region(const region_number& number, std::shared_ptr<context_core> context,
+                 access granted);
   void withdraw(clock::time_point until) noexcept;
 
+  const std::uint64_t generation_;
   std::shared_ptr<context_core> context_;
   access granted_;
+  std::atomic<bool> requires_grants_{false};
   std::shared_ptr<notification_queue> notifications_;
   std::atomic<bool> exposed_{false};
   handle_place place_;
   std::mutex releasing_;
 };
-
-/// Returns sixteen bytes that are equal in all processes of this host and boot. Peers compare them
-/// to tell whether they share memory with an owner.
-std::array<std::byte, 16> host_identity() noexcept;
 
 /// An access that ends with this object, unless leave() hands it on.
 class held_access {

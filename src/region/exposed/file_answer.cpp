@@ -9,7 +9,9 @@
 #include "connection/piece_sender.hpp"
 #include "region/exposed/exposed_region.hpp"
 #include "region/exposed/file_service.hpp"
+#include "region/exposed/region_service.hpp"
 #include "wire/digest.hpp"
+#include "worker/ucx_callback.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
@@ -27,7 +29,7 @@ void file_answer::begin(file_service& service, file_client& client, endpoint_cor
   sending_ = 0;
   stopped_ = false;
   small_ = false;
-  to.answer_started();
+  to.answer_started(asked.length);
   service_->queue(*this);
 }
 
@@ -48,8 +50,8 @@ void file_answer::read_into(staging_buffer buffer) {
   taken.buffer = std::move(buffer);
   next_ += taken.size;
   if (!wants_buffer()) service_->unqueue(*this);
-  // The region was withdrawn, which did not wait for this answer.
-  if (!file_) {
+  // The region was withdrawn, which did not wait for this answer; or it may not be read any more.
+  if (!file_ || !region_service::may_read(*peer_, *region_)) {
     release(taken);
     refuse_rest(errc::revoked);
     return settle();
@@ -160,7 +162,7 @@ void file_answer::on_sent(void* request, ucs_status_t status, void* argument) {
   piece& done = *static_cast<piece*>(argument);
   file_answer& answer = *done.owner;
   file_service& service = *answer.service_;
-  answer.peer_->worker().api().request_free(request);
+  const ucx_callback scope(answer.peer_->worker(), request);
   if (answer.sent(done, status)) answer.send(done);
   answer.settle();
   service.serve();
@@ -232,7 +234,7 @@ void file_answer::peer_failed() {
 void file_answer::settle() {
   const bool over = stopped_ || (next_ == asked_.length && busy_ == 0);
   if (over && sending_ == 0) {
-    peer_->answer_ended();
+    peer_->answer_ended(asked_.length);
     forget();
   } else if (wants_buffer() && !queued()) {
     service_->queue(*this);

@@ -74,7 +74,7 @@ result<void> memory_region_core::take(ucp_mem_h registered) {
   const ucs_status_t queried = context().api().mem_query(registered, &attributes);
   if (queried != UCS_OK) {
     return failure{make_error(queried),
-                   "asking where adopted memory is (UCX: " + words(queried) + ")"};
+                   "asking where adopted memory is (UCX: " + words(queried) + ")", queried};
   }
   if (attributes.mem_type != UCS_MEMORY_TYPE_HOST) {
     return failure{errc::not_supported, "adopting memory of kind " +
@@ -119,11 +119,11 @@ result<void> memory_region_core::map(std::byte* bytes, std::size_t size) {
     const std::error_code refused = memory_error(status, allocating, context().same_host_only());
     std::string text = std::string(allocating ? "allocating " : "registering ") +
                        std::to_string(size) + " bytes (UCX: " + words(status) + ")";
-    if (allocating || !does_without_key(status)) return failure{refused, std::move(text)};
+    if (allocating || !does_without_key(status)) return failure{refused, std::move(text), status};
     // The processor would end the process where a peer uses it.
     const memory_use wanted{includes(granted(), access::read), includes(granted(), access::write)};
     const std::string unusable = why_unusable({bytes, size}, wanted);
-    if (!unusable.empty()) return failure{refused, text + ": " + unusable};
+    if (!unusable.empty()) return failure{refused, text + ": " + unusable, status};
     tell_of_no_key(status);
     return {};
   }
@@ -139,8 +139,10 @@ result<void> memory_region_core::map(std::byte* bytes, std::size_t size) {
                                               ", which UCX knows of, and no driver here"};
     }
   } else if (allocating) {
-    return failure{make_error(queried), "asking where " + std::to_string(size) +
-                                            " allocated bytes are (UCX: " + words(queried) + ")"};
+    return failure{make_error(queried),
+                   "asking where " + std::to_string(size) +
+                       " allocated bytes are (UCX: " + words(queried) + ")",
+                   queried};
   }
   shareable_ = shareable_ || (allocating && context().same_host_only());
   if (allocating) std::memset(data_, 0, size_);
@@ -205,7 +207,8 @@ result<void> memory_region_core::pack_key() {
       context().api().rkey_pack(context().handle(), memory_, &packed, &length);
   if (status == UCS_ERR_UNSUPPORTED) return {};  // messages only
   if (status != UCS_OK) {
-    return failure{make_error(status), "packing the key of " + std::to_string(size_) + " bytes"};
+    return failure{make_error(status), "packing the key of " + std::to_string(size_) + " bytes",
+                   status};
   }
   const auto release = [this](void* buffer) { context().api().rkey_buffer_release(buffer); };
   const std::unique_ptr<void, decltype(release)> owned(packed, release);
@@ -230,6 +233,11 @@ remote_descriptor memory_region_core::descriptor() const {
   if (record_) made.cma = loan_;
   made.remote_key = key_;
   return made;
+}
+
+owned_descriptor memory_region_core::open_file(access rights) const noexcept {
+  if (!file_ || !includes(granted(), rights) || !includes(rights, access::read)) return {};
+  return file_->reopen(includes(rights, access::write));
 }
 
 void memory_region_core::release() noexcept {

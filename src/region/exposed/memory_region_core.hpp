@@ -42,6 +42,7 @@ class memory_region_core final : public exposed_region {
   std::shared_ptr<file_source> source() const noexcept override { return nullptr; }
   ucp_mem* registration() const noexcept override { return memory_; }
   remote_descriptor descriptor() const override;
+  owned_descriptor open_file(access rights) const noexcept override;
 
  private:
   void release() noexcept override;

@@ -28,6 +28,7 @@ class notification_wait final : public operation, public list_hook<notification_
   void give_up(errc why) noexcept override;
   void connection_failed(std::error_code) noexcept override {}  // it has none
   std::string describe() const override { return "wait for a notification"; }
+  request_attributes attributes() const override { return {.kind = operation_kind::wait_notify}; }
 
  protected:
   void recycle() noexcept override;

@@ -17,9 +17,9 @@ region_extras::~region_extras() {
 }
 
 /// Files have no bytes in memory, and other memory than the host's is out of the processor's reach.
-exposed_region* region_extras::admit_memory(const frame& asked, access wanted,
-                                            std::error_code& ec) noexcept {
-  exposed_region* region = service_.admit(asked, wanted, ec);
+exposed_region* region_extras::admit_memory(const endpoint_core& from, const frame& asked,
+                                            access wanted, std::error_code& ec) noexcept {
+  exposed_region* region = service_.admit(from, asked, wanted, ec);
   if (region == nullptr) return nullptr;
   if (region->kind() == memory_kind::host && !region->source()) return region;
   region->end_access();
@@ -27,12 +27,13 @@ exposed_region* region_extras::admit_memory(const frame& asked, access wanted,
   return nullptr;
 }
 
-exposed_region* region_extras::admit_batch(const frame& asked, const range_list& ranges,
-                                           access wanted, std::error_code& ec) noexcept {
+exposed_region* region_extras::admit_batch(const endpoint_core& from, const frame& asked,
+                                           const range_list& ranges, access wanted,
+                                           std::error_code& ec) noexcept {
   frame whole = asked;  // every range has its own offset and length
   whole.offset = 0;
   whole.length = 0;
-  exposed_region* region = admit_memory(whole, wanted, ec);
+  exposed_region* region = admit_memory(from, whole, wanted, ec);
   if (region == nullptr) return nullptr;
   for (std::size_t i = 0; i < ranges.size() && !ec; ++i) {
     const byte_range each = ranges.at(i);
@@ -49,9 +50,11 @@ void region_extras::read_batch(endpoint_core& from, const frame& asked,
   if (!ranges || !ranges->rest().empty() || asked.length != ranges->total()) {
     return service_.refuse(from, asked, errc::protocol_error);
   }
-  if (from.answers() >= most_reads_beside_batches) return service_.refuse(from, asked, errc::busy);
+  if (!region_service::may_answer(from, asked.length, most_reads_beside_batches)) {
+    return service_.refuse(from, asked, errc::busy);
+  }
   std::error_code ec;
-  exposed_region* region = admit_batch(asked, *ranges, access::read, ec);
+  exposed_region* region = admit_batch(from, asked, *ranges, access::read, ec);
   if (region == nullptr) return service_.refuse(from, asked, ec);
   const held_access until_copied(*region);
   batch_answer* answer = idle_.take();
@@ -72,7 +75,7 @@ void region_extras::write_batch(endpoint_core& from, const frame& asked,
   if (!ranges || ranges->rest().size() != ranges->total() || asked.length != ranges->total()) {
     ec = errc::protocol_error;
   }
-  exposed_region* region = ec ? nullptr : admit_batch(asked, *ranges, access::write, ec);
+  exposed_region* region = ec ? nullptr : admit_batch(from, asked, *ranges, access::write, ec);
   if (region != nullptr) {
     std::span<const std::byte> bytes = ranges->rest();
     for (std::size_t i = 0; i < ranges->size(); ++i) {
@@ -97,7 +100,7 @@ void region_extras::perform_atomic(endpoint_core& from, const frame& asked,
   if (!atomic) {
     ec = errc::protocol_error;
   } else if (exposed_region* region =
-                 admit_memory(asked, access_for(atomic->wanted, atomic->fetches), ec)) {
+                 admit_memory(from, asked, access_for(atomic->wanted, atomic->fetches), ec)) {
     std::byte* const address = region->bytes().data() + asked.offset;
     if (is_aligned(reinterpret_cast<std::uintptr_t>(address), atomic->wanted.width)) {
       const std::uint64_t previous = perform(atomic->wanted, address);
@@ -117,7 +120,7 @@ void region_extras::notify(endpoint_core& from, const frame& asked) {
   whole.offset = 0;
   whole.length = 0;
   if (asked.length != 0) ec = errc::protocol_error;
-  if (exposed_region* region = ec ? nullptr : service_.admit(whole, access::write, ec)) {
+  if (exposed_region* region = ec ? nullptr : service_.admit(from, whole, access::write, ec)) {
     const held_access until_told(*region);
     ec = region->notifications()->push({asked.offset, from.session().number(), from.peer()},
                                        service_.worker_);

@@ -44,8 +44,10 @@ class region_extras {
   void ended(batch_answer& answer) noexcept;
 
  private:
-  exposed_region* admit_memory(const frame& asked, access wanted, std::error_code& ec) noexcept;
-  exposed_region* admit_batch(const frame& asked, const range_list& ranges, access wanted,
+  exposed_region* admit_memory(const endpoint_core& from, const frame& asked, access wanted,
+                               std::error_code& ec) noexcept;
+  exposed_region* admit_batch(const endpoint_core& from, const frame& asked,
+                              const range_list& ranges, access wanted,
                               std::error_code& ec) noexcept;
 
   region_service& service_;

@@ -1,9 +1,12 @@
 #include "region/exposed/region_service.hpp"
 
 #include <cstring>
+#include <new>
+#include <optional>
 #include <utility>
 
 #include "base/if_there_is_memory.hpp"
+#include "connection/client_ledger.hpp"
 #include "connection/endpoint_core.hpp"
 #include "connection/piece_sender.hpp"
 #include "region/exposed/device_reader.hpp"
@@ -20,7 +23,8 @@ class read_answer final : public piece_sender, public list_hook<answer_tag> {
              const frame& asked) {
     service_ = &service;
     region_ = &region;
-    to.answer_started();
+    asked_ = asked;
+    to.answer_started(asked.length);
     frame first;
     first.code = opcode::data;
     first.session = asked.session;
@@ -44,14 +48,27 @@ class read_answer final : public piece_sender, public list_hook<answer_tag> {
   friend class region_service;
   void pieces_moved() override {
     if (peer().status()) stop_pieces();
+    if (!stopped() && !all_posted() && !region_service::may_read(peer(), *region_)) {
+      stop_pieces();
+      refuse_rest();
+    }
     if (sending() || !(all_posted() || stopped())) return;
     region_->end_access();
-    peer().answer_ended();
+    peer().answer_ended(asked_.length);
     service_->ended(*this);
+  }
+
+  void refuse_rest() noexcept {
+    try {
+      service_->refuse(peer(), asked_, errc::revoked);
+    } catch (const std::bad_alloc&) {  // nothing reports it later
+      peer().blame(errc::no_memory, "no memory to refuse a read");
+    }
   }
 
   region_service* service_ = nullptr;
   exposed_region* region_ = nullptr;
+  frame asked_;
 };
 
 region_service::region_service(worker_core& worker)
@@ -70,18 +87,47 @@ region_service::~region_service() {
   }
 }
 
+void region_service::serve_regions_of(std::shared_ptr<context_core> owner) {
+  owner->workers().add(worker_.weak_from_this());
+  other_owner_ = std::move(owner);
+}
+
+/// Returns the context that the peer means; null where it is none of those that are served.
+context_core* region_service::owner_with(std::uint64_t incarnation) const noexcept {
+  if (worker_.context().incarnation() == incarnation) return &worker_.context();
+  return other_owner_ && other_owner_->incarnation() == incarnation ? other_owner_.get() : nullptr;
+}
+
 /// Looks the region up for one access, which the caller ends.
-exposed_region* region_service::admit(const frame& asked, access wanted,
+exposed_region* region_service::admit(const endpoint_core& from, const frame& asked, access wanted,
                                       std::error_code& ec) noexcept {
-  if (asked.incarnation != worker_.context().incarnation()) {
+  const auto& account = from.account();
+  if (account && account->counts_requests()) ec = account->ask(worker_.api().now());
+  if (ec) return nullptr;
+  context_core* const owner = owner_with(asked.incarnation);
+  if (owner == nullptr) {
     ec = errc::stale_region;
     return nullptr;
   }
+  region_table& regions = owner->regions();
   auto* const region =
-      static_cast<exposed_region*>(worker_.context().regions().begin_access(asked.region, ec));
+      static_cast<exposed_region*>(regions.begin_access(asked.region, asked.generation, ec));
   if (region == nullptr) return nullptr;
+  access granted = access::read_write;
+  if (region->requires_grants()) {
+    const std::optional<access> rights = from.grants().rights_to(asked.region);
+    if (!rights) {  // for this peer it does not exist
+      region->end_access();
+      ec = regions.why_missing(asked.generation);
+      if (from.grants().was_revoked(asked.region)) ec = errc::revoked;
+      return nullptr;
+    }
+    granted = *rights;
+  }
   if (asked.generation != region->generation()) {
     ec = errc::stale_region;
+  } else if (!includes(granted, wanted)) {
+    ec = errc::permission_denied;
   } else {
     ec = region->check(asked.offset, asked.length, wanted);
   }
@@ -90,11 +136,21 @@ exposed_region* region_service::admit(const frame& asked, access wanted,
   return nullptr;
 }
 
+bool region_service::may_read(const endpoint_core& to, const exposed_region& region) noexcept {
+  return !region.requires_grants() || to.grants().allow(region.id(), access::read);
+}
+
+bool region_service::may_answer(const endpoint_core& to, std::uint64_t bytes,
+                                unsigned most) noexcept {
+  const auto& account = to.account();
+  return to.answers() < most && (!account || !account->may_send(bytes));
+}
+
 void region_service::read(endpoint_core& from, const frame& asked) {
   std::error_code ec;
   if (asked.length == 0) return refuse(from, asked, errc::invalid_argument);
-  if (from.answers() >= most_reads) return refuse(from, asked, errc::busy);
-  exposed_region* region = admit(asked, access::read, ec);
+  if (!may_answer(from, asked.length, most_reads)) return refuse(from, asked, errc::busy);
+  exposed_region* region = admit(from, asked, access::read, ec);
   if (region == nullptr) return refuse(from, asked, ec);
   held_access until_answered(*region);
   // The processor can not look at the memory of another device.
@@ -115,7 +171,7 @@ void region_service::write(endpoint_core& from, const frame& asked,
                            std::span<const std::byte> payload) {
   std::error_code ec;
   if (asked.length != payload.size() || payload.empty()) ec = errc::protocol_error;
-  exposed_region* region = ec ? nullptr : admit(asked, access::write, ec);
+  exposed_region* region = ec ? nullptr : admit(from, asked, access::write, ec);
   if (region != nullptr) {
     const held_access until_taken(*region);
     if (const std::shared_ptr<write_sink> sink = region->sink()) {

@@ -16,6 +16,7 @@
 
 namespace ucx::detail {
 
+class context_core;
 class counted_region;
 class driven_connection;
 class endpoint_core;
@@ -26,7 +27,8 @@ class worker_core;
 struct answer_tag {};
 
 /// Trusts nothing that a peer says: region, incarnation, generation, bounds and rights are checked
-/// against the owner's own table at every access.
+/// against the owner's own table at every access. So are the connection's grants. The owner is the
+/// worker's context, or beside it another one of this process.
 class region_service {
  public:
   /// A peer may have so many reads unanswered; further ones are refused with `busy`.
@@ -37,8 +39,17 @@ class region_service {
   region_service(const region_service&) = delete;
   region_service& operator=(const region_service&) = delete;
 
+  /// Serves the regions of `owner`, too, beside those of the worker's context, and keeps `owner`.
+  /// Closing such a region waits for this worker, too. UCX's keys of them are of no use to peers of
+  /// this worker. REQUIRES: the worker has no peers yet. Under its lock.
+  void serve_regions_of(std::shared_ptr<context_core> owner);
+
   void read(endpoint_core& from, const frame& asked);
   void write(endpoint_core& from, const frame& asked, std::span<const std::byte> payload);
+  /// Returns whether the peer may go on reading: its grant may have ended, or be one to write only.
+  static bool may_read(const endpoint_core& to, const exposed_region& region) noexcept;
+  /// Returns whether the peer has so few answers in flight that it may get one of so many bytes.
+  static bool may_answer(const endpoint_core& to, std::uint64_t bytes, unsigned most) noexcept;
   static void answer_write(endpoint_core& from, const frame& asked, std::error_code ec);
   region_extras& extras() noexcept { return extras_; }
 
@@ -69,11 +80,14 @@ class region_service {
   friend class file_service;
   friend class read_answer;
   friend class region_extras;
-  exposed_region* admit(const frame& asked, access wanted, std::error_code& ec) noexcept;
+  context_core* owner_with(std::uint64_t incarnation) const noexcept;
+  exposed_region* admit(const endpoint_core& from, const frame& asked, access wanted,
+                        std::error_code& ec) noexcept;
   void refuse(endpoint_core& to, const frame& asked, std::error_code why);
   void ended(read_answer& answer) noexcept;
 
   worker_core& worker_;
+  std::shared_ptr<context_core> other_owner_;  // null: the worker's context alone
   intrusive_list<read_answer, answer_tag> answers_;
   std::unique_ptr<pool<read_answer>> idle_;
   region_extras extras_{*this};

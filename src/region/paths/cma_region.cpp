@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "region/exposed/exposed_region.hpp"
 #include "region/exposed/region_record.hpp"
+#include "wire/host_identity.hpp"
 
 namespace ucx::detail {
 namespace {

@@ -16,12 +16,20 @@ namespace ucx::detail {
 mapped_path::mapped_path(peer_region& region, std::shared_ptr<shared_mapping> mapping) noexcept
     : transfer_path(region), mapping_(std::move(mapping)) {}
 
-result<std::unique_ptr<transfer_path>> mapped_path::open(peer_region& region) {
+result<std::unique_ptr<transfer_path>> mapped_path::open(peer_region& region,
+                                                         owned_descriptor file) {
   if (!region.endpoint().worker().context().shares_memory()) {
     return failure{errc::not_supported, "the context was made to share no memory"};
   }
   std::string why_not;
-  std::shared_ptr<shared_mapping> mapped = shared_mapping::open(region.descriptor(), why_not);
+  if (!file && region.descriptor().memfd.process == 0 && region.endpoint().peer().is_unix()) {
+    return failure{
+        errc::not_supported,
+        "the owner passed no file for it: the memory is in none, is only written, or the "
+        "file was lost on its way"};
+  }
+  std::shared_ptr<shared_mapping> mapped =
+      shared_mapping::open(region.descriptor(), std::move(file), why_not);
   if (!mapped) return failure{errc::not_supported, std::move(why_not)};
   return std::unique_ptr<transfer_path>(new mapped_path(region, std::move(mapped)));
 }

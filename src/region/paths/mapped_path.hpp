@@ -17,8 +17,9 @@ namespace ucx::detail {
 /// Declines what stands behind a fence: by message it takes its place in the queue.
 class mapped_path final : public transfer_path {
  public:
-  /// Maps the owner's memory. Errors: not_supported, and why it can not be mapped.
-  static result<std::unique_ptr<transfer_path>> open(peer_region& region);
+  /// Maps the owner's memory: `file`, if the owner has passed one. Errors: not_supported, and why
+  /// it can not be mapped.
+  static result<std::unique_ptr<transfer_path>> open(peer_region& region, owned_descriptor file);
 
   ucx::transfer_method method() const noexcept override { return transfer_method::mapped; }
   outcome read(std::uint64_t offset, std::span<std::byte> into, const io_options& options,

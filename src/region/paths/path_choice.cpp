@@ -60,9 +60,9 @@ result<path_choice> choose_foreign(peer_region& region, transfer_method wanted, 
   return chosen;
 }
 
-result<path_choice> choose_freely(peer_region& region) {
+result<path_choice> choose_freely(peer_region& region, owned_descriptor file) {
   path_choice chosen;
-  auto mapped = mapped_path::open(region);
+  auto mapped = mapped_path::open(region, std::move(file));
   if (mapped) return path_choice{.path = *std::move(mapped)};
   chosen.not_mapped = std::move(mapped.why().text);
   auto in_place = is_copied_by_driver(region.descriptor().kind) ? cuda_ipc_path::open(region, false)
@@ -85,11 +85,12 @@ result<path_choice> choose_freely(peer_region& region) {
   return failure{no_answers.code, why_not + ", and " + no_answers.text};
 }
 
-result<path_choice> choose_by_name(peer_region& region, transfer_method wanted, bool trusted) {
+result<path_choice> choose_by_name(peer_region& region, transfer_method wanted, bool trusted,
+                                   owned_descriptor file) {
   if (region.descriptor().foreign) return choose_foreign(region, wanted, trusted);
   switch (wanted) {
     case transfer_method::mapped:
-      return only(mapped_path::open(region));
+      return only(mapped_path::open(region, std::move(file)));
     case transfer_method::cuda_ipc:
       return only(cuda_ipc_path::open(region, true));
     case transfer_method::cma:
@@ -102,16 +103,19 @@ result<path_choice> choose_by_name(peer_region& region, transfer_method wanted, 
     case transfer_method::automatic:
       break;
   }
-  return choose_freely(region);
+  return choose_freely(region, std::move(file));
 }
 
 }  // namespace
 
-result<path_choice> choose_path(peer_region& region, transfer_method wanted, bool trusted) {
-  if (wanted != transfer_method::automatic) return choose_by_name(region, wanted, trusted);
+result<path_choice> choose_path(peer_region& region, transfer_method wanted, bool trusted,
+                                owned_descriptor file) {
+  if (wanted != transfer_method::automatic) {
+    return choose_by_name(region, wanted, trusted, std::move(file));
+  }
   const auto forced = wanted_by_environment();
   if (!forced) return forced.why();
-  auto chosen = choose_by_name(region, *forced, trusted);
+  auto chosen = choose_by_name(region, *forced, trusted, std::move(file));
   if (!chosen && *forced != transfer_method::automatic) {
     chosen.why().text = std::string(method_variable().name) + "=" +
                         std::string(to_string(*forced)) + ": " + chosen.why().text;

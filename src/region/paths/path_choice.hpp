@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "base/owned_descriptor.hpp"
 #include "base/result.hpp"
 #include "region/paths/transfer_path.hpp"
 #include "ucx/access.hpp"
@@ -22,11 +23,12 @@ struct path_choice {
 
 /// Chooses a path for `region`: the first of mapped, CUDA IPC or CMA, RMA and message that leads
 /// there. If `wanted` names a way, only that one is tried. If `wanted` is automatic, the
-/// environment's `UCXIO_TRANSFER_METHOD` may name one. Logs where the path is less than could be
-/// expected.
+/// environment's `UCXIO_TRANSFER_METHOD` may name one. `file` is what the owner has passed of the
+/// region's memory, if anything. Logs where the path is less than could be expected.
 /// A foreign region is moved by RMA, or not at all; `trusted` says that its owner is.
 /// Errors: bad_configuration (`UCXIO_TRANSFER_METHOD`); of the way that was wanted;
 /// feature_disabled.
-result<path_choice> choose_path(peer_region& region, transfer_method wanted, bool trusted);
+result<path_choice> choose_path(peer_region& region, transfer_method wanted, bool trusted,
+                                owned_descriptor file);
 
 }  // namespace ucx::detail

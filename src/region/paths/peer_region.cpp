@@ -6,9 +6,10 @@
 
 namespace ucx::detail {
 
+/// Does not tell the number, which is a key to the region.
 std::string peer_region::description() const {
-  return "region " + std::to_string(descriptor_.region) + " (" + std::to_string(descriptor_.size) +
-         " bytes) at " + endpoint_.peer_name();
+  return "region " + std::to_string(descriptor_.generation) + " (" +
+         std::to_string(descriptor_.size) + " bytes) at " + endpoint_.peer_name();
 }
 
 bool peer_region::has_answers() const noexcept {

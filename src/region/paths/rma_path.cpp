@@ -9,6 +9,8 @@
 #include "connection/endpoint_core.hpp"
 #include "connection/write_tracker.hpp"
 #include "region/paths/rma_operation.hpp"
+#include "region/paths/staged_operation.hpp"
+#include "ucp/packed_key.hpp"
 #include "ucp/rdma.hpp"
 #include "ucp/resource_error.hpp"
 #include "ucp/status.hpp"
@@ -18,11 +20,9 @@
 namespace ucx::detail {
 namespace {
 
-/// UCX sends what it emulates in segments as long as this side's, and ends a process whose own are
-/// shorter (tcp_ep.c, `hdr->length <= rx_seg_size`). So long are those of each UCX over TCP, with
-/// room for headers.
-constexpr std::size_t plain_segment = 8000;
-
+constexpr const char* only_by_cma =
+    "UCX writes the memory by CMA only, which the owner can not revoke: open it to read; "
+    "remote_region_options::trusted_peer allows it";
 constexpr const char* would_help = "; remote_region_options::trusted_peer allows it";
 
 }  // namespace
@@ -34,7 +34,8 @@ result<std::unique_ptr<transfer_path>> rma_path::open(peer_region& region, bool 
   }
   if (region.descriptor().remote_key.empty()) {
     return failure{errc::not_supported,
-                   "the descriptor has no key for RMA: its owner did not register the memory"};
+                   "the descriptor has no key for RMA: its owner did not register the memory, or "
+                   "serves it from another context of UCX's"};
   }
   const std::vector<std::string> transports = connection.ucx().transports();
   if (!any_has_rma(transports) && connection.detects_failure() && !trusted) {
@@ -50,15 +51,19 @@ result<std::unique_ptr<transfer_path>> rma_path::open(peer_region& region, bool 
 
 result<void> rma_path::take_key(const std::vector<std::string>& transports, bool trusted) {
   endpoint_core& connection = region_.endpoint();
-  const ucs_status_t unpacked = connection.worker().api().ep_rkey_unpack(
-      connection.handle(), region_.descriptor().remote_key.data(), &key_);
+  const padded_key packed(region_.descriptor().remote_key);
+  if (packed.data() == nullptr) {
+    return failure{errc::bad_descriptor, "the key is none that UCX could read"};
+  }
+  const ucs_status_t unpacked =
+      connection.worker().api().ep_rkey_unpack(connection.handle(), packed.data(), &key_);
   if (unpacked != UCS_OK) {
     key_ = nullptr;
-    return failure{errc::bad_descriptor, "UCX refused the key: " + words(unpacked)};
+    return failure{errc::bad_descriptor, "UCX refused the key: " + words(unpacked), unpacked};
   }
   if (any_has_rma(transports)) return {};
   if (connection.detects_failure()) {
-    max_write_ = plain_segment;
+    emulated_ = true;
     connection.log(log_level::info, "a foreign region is reached by RMA that UCX emulates");
     return {};
   }
@@ -86,10 +91,7 @@ result<void> rma_path::look_at_memory(bool cma, bool trusted) {
   api.get_version(&major, &minor, &patch);
   if (cma && std::pair(major, minor) >= std::pair(1U, 22U)) {
     if (writes_ || !wants_to_write || region_.has_answers()) return {};
-    return failure{errc::not_supported,
-                   std::string("UCX writes the memory by CMA only, which the owner can not revoke: "
-                               "open it to read") +
-                       would_help};
+    return failure{errc::not_supported, only_by_cma};
   }
   return failure{errc::not_supported,
                  "the memory is not shareable, and this UCX does not read it by CMA"};
@@ -119,6 +121,7 @@ transfer_path::outcome rma_path::read(std::uint64_t offset, std::span<std::byte>
     return nullptr;
   }
   const clock::time_point deadline = region_.endpoint().worker().deadline_after(options.timeout);
+  if (emulated_) return staged_operation::read(region_.share(), key_, offset, into, deadline, ec);
   operation* const begun = rma_operation::read(region_.share(), key_, offset, into, deadline, ec);
   if (begun != nullptr || !is_unregistered(ec)) return begun;
   tell_of_unregistered(into.size(), ec);
@@ -151,8 +154,10 @@ transfer_path::outcome rma_path::write(const std::shared_ptr<write_tracker>& tra
     return nullptr;
   }
   const clock::time_point deadline = region_.endpoint().worker().deadline_after(options.timeout);
-  return rma_operation::write(region_.share(), key_, tracker, offset, from, max_write_, deadline,
-                              ec);
+  if (emulated_) {
+    return staged_operation::write(region_.share(), key_, tracker, offset, from, deadline, ec);
+  }
+  return rma_operation::write(region_.share(), key_, tracker, offset, from, deadline, ec);
 }
 
 transfer_path::outcome rma_path::move_device(const device_bytes& bytes, std::uint64_t offset,

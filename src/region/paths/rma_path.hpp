@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <span>
 #include <system_error>
@@ -56,7 +55,7 @@ class rma_path final : public transfer_path {
   ucp_rkey_h key_ = nullptr;
   std::byte* mapped_ = nullptr;  // the owner's memory, where UCX has mapped it
   bool copied_ = false;          // there, without UCX
-  std::size_t max_write_ = std::numeric_limits<std::size_t>::max();  // at once
+  bool emulated_ = false;        // UCX moves bytes by messages
   bool writes_ = true;
   bool told_ = false;  // that a read went by message
 };

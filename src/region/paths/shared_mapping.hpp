@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/owned_descriptor.hpp"
 #include "ucp/shared_memory.hpp"
 #include "ucx/remote_descriptor.hpp"
 
@@ -16,11 +17,13 @@ namespace ucx::detail {
 class shared_mapping {
  public:
   /// Maps what `described` says, for reading, and for writing if that is granted. Returns null
-  /// where that fails, and `why_not` says why. A hostile owner's descriptor opens nothing but a
+  /// where that fails, and `why_not` says why. The file is `passed` where the owner has passed one;
+  /// else it is that of the owner's process. A hostile owner's descriptor opens nothing but a
   /// file in memory of the expected length, which can not be truncated. An owner that empties it
   /// meanwhile makes the reader take memory for what it touches.
+  /// REQUIRES: `passed` is a file in memory.
   static std::unique_ptr<shared_mapping> open(const remote_descriptor& described,
-                                              std::string& why_not);
+                                              owned_descriptor passed, std::string& why_not);
   shared_mapping(const shared_mapping&) = delete;
   shared_mapping& operator=(const shared_mapping&) = delete;
   ~shared_mapping();

@@ -15,6 +15,7 @@ void batch_read::begin(std::shared_ptr<remote_region_core> region,
                        std::span<const read_piece> pieces, std::uint64_t total,
                        clock::time_point deadline) {
   received_ = 0;
+  pieces_.clear();
   places_.clear();
   range_list::begin(pieces.size(), list_);
   std::uint64_t begin = 0;
@@ -43,6 +44,8 @@ void batch_read::answered(const frame& answer, std::span<const std::byte> payloa
       payload.size() > length_ - answer.offset || payload.size() > length_ - received_) {
     return blame_peer("a read was answered with other bytes than it asked for");
   }
+  if (!pieces_.add(static_cast<std::size_t>(answer.offset), payload.size()))
+    return blame_peer("a read was answered with the same bytes twice");
   scatter(answer.offset, payload);
   received_ += payload.size();
   if (received_ < length_) return;

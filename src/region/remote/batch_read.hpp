@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "region/remote/arrived_ranges.hpp"
 #include "region/remote/region_question.hpp"
 #include "ucx/remote_region.hpp"
 
@@ -31,6 +32,9 @@ class batch_read final : public region_question {
   std::string describe() const override {
     return "read of several pieces, " + region_question::describe();
   }
+  request_attributes attributes() const override {
+    return {.kind = operation_kind::read, .size = length_};
+  }
 
  protected:
   void recycle() noexcept override;
@@ -45,6 +49,7 @@ class batch_read final : public region_question {
   std::vector<place> places_;
   std::vector<std::byte> list_;
   std::uint64_t received_ = 0;
+  arrived_ranges pieces_;
 };
 
 }  // namespace ucx::detail

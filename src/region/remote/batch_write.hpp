@@ -10,12 +10,11 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "connection/write_tracker.hpp"
 #include "region/remote/region_question.hpp"
 #include "ucx/remote_region.hpp"
 
 namespace ucx::detail {
-
-class write_tracker;
 
 /// Copies the pieces into a message when it is their turn; done from then on. Confirmed (to the
 /// tracker) when the owner has answered.
@@ -29,9 +28,15 @@ class batch_write final : public region_question {
 
   void ask() override;
   void answered(const frame& answer, std::span<const std::byte> payload) override;
+  bool is_blocking() const noexcept override {
+    return operation::is_blocking() || (tracker_ && tracker_->is_waited_for());
+  }
   void give_up_for(std::error_code why) noexcept override;
   std::string describe() const override {
     return "write of several pieces, " + region_question::describe();
+  }
+  request_attributes attributes() const override {
+    return {.kind = operation_kind::write, .size = length_};
   }
 
  protected:

@@ -27,6 +27,7 @@ class notify_operation final : public operation, private operation_group {
   void give_up(errc why) noexcept override;
   void connection_failed(std::error_code) noexcept override {}  // its members are told
   std::string describe() const override;
+  request_attributes attributes() const override { return {.kind = operation_kind::notify}; }
 
  protected:
   void recycle() noexcept override;

@@ -27,6 +27,9 @@ class region_atomic final : public region_question {
   std::string describe() const override {
     return "atomic access to " + region_question::describe();
   }
+  request_attributes attributes() const override {
+    return {.kind = operation_kind::atomic, .size = length_};
+  }
 
  protected:
   void recycle() noexcept override;

@@ -35,6 +35,7 @@ struct reading {
   using piece = read_piece;
   static constexpr access wanted = access::read;
   static constexpr const char* name = "batch of reads";
+  static constexpr operation_kind kind = operation_kind::read;
   remote_region_core& region;
   io_options options;
 
@@ -54,6 +55,7 @@ struct writing {
   using piece = write_piece;
   static constexpr access wanted = access::write;
   static constexpr const char* name = "batch of writes";
+  static constexpr operation_kind kind = operation_kind::write;
   remote_region_core& region;
   const std::shared_ptr<write_tracker>& tracker;
   io_options options;
@@ -111,17 +113,17 @@ class sharing {
 template <class Kind>
 operation* start_batch(const Kind& kind, std::span<const typename Kind::piece> pieces,
                        std::error_code& ec) {
-  bool empty = true;
+  std::uint64_t total = 0;
   for (const auto& each : pieces) {
     if ((ec = kind.region.check(each.offset, size_of(each), Kind::wanted))) return nullptr;
-    if (size_of(each) > 0) empty = false;
+    total += size_of(each);
   }
-  if (empty) return nullptr;
+  if (total == 0) return nullptr;
   endpoint_core& connection = kind.region.endpoint();
   worker_core& worker = connection.worker();
   const clock::time_point deadline = worker.deadline_after(kind.options.timeout);
   joint_operation* const all = worker.pool_of<joint_operation>().take();
-  all->begin(worker, connection.shared_from_this(), deadline, Kind::name);
+  all->begin(worker, connection.shared_from_this(), deadline, Kind::name, Kind::kind, total);
   const bool shares = kind.shares();
   sharing<Kind> shared(kind, *all, deadline);
   try {

@@ -1,12 +1,14 @@
 // An access to a peer's region that the peer answers by messages.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include "base/clock.hpp"
 #include "connection/peer_question.hpp"
+#include "ucx/memory_place.hpp"
 #include "wire/frame.hpp"
 
 namespace ucx::detail {
@@ -23,6 +25,11 @@ class region_question : public peer_question {
   void enter(std::shared_ptr<remote_region_core> region, std::uint64_t offset, std::uint64_t length,
              clock::time_point deadline, unsigned further_references = 0);
   frame question(opcode code) const noexcept;
+  /// Returns the kind of the caller's memory, which may be gone behind the end.
+  memory_kind memory_of(const std::byte* here, bool on_device) const noexcept {
+    if (!on_device) return memory_kind::host;
+    return done() ? memory_kind::cuda : place_of(here).kind;
+  }
 
   std::shared_ptr<remote_region_core> region_;
   std::uint64_t offset_ = 0;

@@ -18,6 +18,7 @@ void region_read::begin(std::shared_ptr<remote_region_core> region, std::uint64_
                         std::span<std::byte> into, clock::time_point deadline, bool verify) {
   into_ = into;
   received_ = 0;
+  pieces_.clear();
   part_ = 0;
   part_end_ = copier_ ? std::min(device_part, into.size()) : into.size();
   uncopied_ = 0;
@@ -68,21 +69,32 @@ void region_read::ask_owner() {
   send_question(asked);
 }
 
+/// Pieces come in any order: UCX promises none between messages.
+bool region_read::was_asked_for(const frame& answer, std::size_t size) const noexcept {
+  const std::size_t part = part_end_ - part_;
+  return answer.length == size && size != 0 && answer.offset <= part &&
+         size <= part - answer.offset && size <= part_end_ - received_;
+}
+
+std::span<std::byte> region_read::landing_of(const frame& answer, std::size_t size) noexcept {
+  if (direct_ || copier_ || answer.status != 0 || !was_asked_for(answer, size)) return {};
+  return into_.subspan(part_ + static_cast<std::size_t>(answer.offset), size);
+}
+
 void region_read::answered(const frame& answer, std::span<const std::byte> payload) {
+  arrival = nullptr;  // the carrier has let go of it
   if (direct_) return blame_peer("a read was answered that was not asked for");
   if (answer.code != opcode::data) return blame_peer("a read was answered by another frame");
   if (answer.status != 0) return fail_when_copied(status_error(answer.status));
-  // Pieces come in any order: UCX promises none between messages.
-  const std::size_t part = part_end_ - part_;
-  if (answer.length != payload.size() || payload.empty() || answer.offset > part ||
-      payload.size() > part - answer.offset || payload.size() > part_end_ - received_) {
+  if (!was_asked_for(answer, payload.size()))
     return blame_peer("a read was answered with other bytes than it asked for");
-  }
+  if (!pieces_.add(part_ + static_cast<std::size_t>(answer.offset), payload.size()))
+    return blame_peer("a read was answered with the same bytes twice");
   std::byte* const into = into_.data() + part_ + answer.offset;
-  if (!copier_) {
+  if (copier_) {
+    if (const std::error_code ec = copy_to_device(into, payload)) return fail_when_copied(ec);
+  } else if (payload.data() != into) {
     std::memcpy(into, payload.data(), payload.size());
-  } else if (const std::error_code ec = copy_to_device(into, payload)) {
-    return fail_when_copied(ec);
   }
   received_ += payload.size();
   if (verify_) check(answer);
@@ -163,6 +175,7 @@ void region_read::arrived() {
   const bool damaged = damaged_.length > 0;
   if (damaged && !unsealed_ && attempts_ < most_attempts) {
     received_ = 0;
+    pieces_.clear();
     damaged_ = {};
     return ask_owner();
   }
@@ -191,7 +204,7 @@ void region_read::give_up_for(std::error_code why) noexcept {
 }
 
 bool region_read::rebind(std::span<std::byte> into) noexcept {
-  if (done() || received_ != 0 || into.size() != into_.size()) return false;
+  if (done() || received_ != 0 || arrival != nullptr || into.size() != into_.size()) return false;
   if (copier_ || direct_ || !is_on_host(into)) return false;
   into_ = into;
   return true;

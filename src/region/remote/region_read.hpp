@@ -12,12 +12,14 @@
 #include "base/clock.hpp"
 #include "cuda/device_copier.hpp"
 #include "region/paths/direct_move.hpp"
+#include "region/remote/arrived_ranges.hpp"
 #include "region/remote/region_question.hpp"
 
 namespace ucx::detail {
 
 /// The answer's pieces are copied out of UCX's receive buffer inside its callback, so UCX never has
-/// the caller's memory: giving up costs nothing. Into a device they go through staging buffers.
+/// the caller's memory: giving up costs nothing. Sockets read straight into it, and stop at once.
+/// Into a device they go through staging buffers.
 /// There the owner is asked for a part at a time, so that no more comes than these take.
 class region_read final : public region_question, private direct_move::user {
  public:
@@ -35,10 +37,16 @@ class region_read final : public region_question, private direct_move::user {
   void move_by(std::unique_ptr<direct_move> by) noexcept { direct_ = std::move(by); }
 
   void ask() override;
+  std::span<std::byte> landing_of(const frame& answer, std::size_t size) noexcept override;
   void answered(const frame& answer, std::span<const std::byte> payload) override;
   void give_up_for(std::error_code why) noexcept override;
   bool rebind(std::span<std::byte> into) noexcept override;
   std::string describe() const override;
+  request_attributes attributes() const override {
+    return {.kind = operation_kind::read,
+            .size = length_,
+            .memory = memory_of(into_.data(), copier_ != nullptr)};
+  }
 
  protected:
   void recycle() noexcept override;
@@ -55,6 +63,7 @@ class region_read final : public region_question, private direct_move::user {
   static constexpr std::size_t most_uncopied = std::size_t{8} << 20U;
   class piece_copy;
   void ask_owner();
+  bool was_asked_for(const frame& answer, std::size_t size) const noexcept;
   void moved(std::error_code outcome) override;
   void check(const frame& answer);
   void arrived();
@@ -79,6 +88,7 @@ class region_read final : public region_question, private direct_move::user {
   unsigned attempts_ = 0;
   range damaged_;  // the first piece that is not what was sent
   std::size_t received_ = 0;
+  arrived_ranges pieces_;
 };
 
 }  // namespace ucx::detail

@@ -33,6 +33,10 @@ void region_write::begin(std::shared_ptr<remote_region_core> region,
   enter(std::move(region), offset, from.size(), deadline, 1);
 }
 
+bool region_write::is_blocking() const noexcept {
+  return operation::is_blocking() || (tracker_ && tracker_->is_waited_for());
+}
+
 void region_write::ask() {
   if (direct_) {
     std::error_code ec = errc::revoked;

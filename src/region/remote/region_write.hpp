@@ -56,7 +56,13 @@ class region_write final : public region_question,
   void answered(const frame& answer, std::span<const std::byte> payload) override;
   void give_up_for(std::error_code why) noexcept override;
   bool awaits_peer() const noexcept override { return true; }
+  bool is_blocking() const noexcept override;
   std::string describe() const override { return "write of " + region_question::describe(); }
+  request_attributes attributes() const override {
+    return {.kind = operation_kind::write,
+            .size = length_,
+            .memory = memory_of(from_.data(), copier_ != nullptr)};
+  }
 
  protected:
   void recycle() noexcept override;

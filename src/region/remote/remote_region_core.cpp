@@ -63,10 +63,12 @@ result<std::shared_ptr<remote_region_core>> remote_region_core::make(
   const std::lock_guard guard(endpoint->worker().lock());
   std::shared_ptr<remote_region_core> made(new remote_region_core(*endpoint, descriptor));
   if (const std::error_code lost = endpoint->status()) {
-    return failure{lost, "opening " + made->description()};
+    return failure{lost, "opening " + made->description(), endpoint->ucx_status_of(lost)};
   }
   if (const auto chosen = made->choose_path(options); !chosen) {
-    return failure{chosen.why().code, "opening " + made->description() + ": " + chosen.why().text};
+    failure why = chosen.why();
+    why.text = "opening " + made->description() + ": " + why.text;
+    return why;
   }
   remote_region_core* core = made.get();
   auto held = std::make_shared<lease>(lease{std::move(endpoint), std::move(made)});
@@ -75,7 +77,9 @@ result<std::shared_ptr<remote_region_core>> remote_region_core::make(
 
 result<void> remote_region_core::choose_path(const remote_region_options& options) {
   const bool trusted = options.trusted_peer && descriptor_.foreign;
-  auto chosen = detail::choose_path(*this, options.transfer_method, trusted);
+  auto chosen =
+      detail::choose_path(*this, options.transfer_method, trusted,
+                          endpoint_.files().take(descriptor_.region, descriptor_.granted));
   if (!chosen) return std::move(chosen).why();
   chosen_ = *std::move(chosen);
   if (chosen_.path) path_ = chosen_.path.get();

@@ -1,6 +1,7 @@
 #include "region/remote/write_window.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "region/exposed/write_room.hpp"
 
@@ -27,7 +28,16 @@ bool write_window::may_send(waiter& write, std::uint64_t room) noexcept {
 void write_window::freed(std::uint64_t room) noexcept {
   if (size_ == 0) return;
   taken_ -= std::min(taken_, room);
-  // Each sends what it may, and goes to the front again if that is not all.
+  freed_ = true;
+  // One that was called may free room itself: the call below goes on with it.
+  if (calling_) return;
+  calling_ = true;
+  while (std::exchange(freed_, false)) call_waiting();
+  calling_ = false;
+}
+
+/// Each sends what it may, and goes to the front again if that is not all.
+void write_window::call_waiting() noexcept {
   for (std::size_t left = waiting_.size(); left > 0 && !waiting_.empty(); --left) {
     waiter& next = *waiting_.front();
     next.send_more();

@@ -36,8 +36,12 @@ class write_window {
   void stops_waiting(waiter& write) noexcept;
 
  private:
+  void call_waiting() noexcept;
+
   std::uint64_t size_;
   std::uint64_t taken_ = 0;
+  bool calling_ = false;  // those that wait
+  bool freed_ = false;    // since they were called last
   intrusive_list<waiter, window_tag> waiting_;
 };
 

@@ -9,25 +9,37 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "support/bytes/pattern.hpp"
+#include "support/files/temporary_directory.hpp"
 #include "support/replaced/replaced_new.hpp"
 #include "support/transports/connected_pair.hpp"
 #include "support/transports/message_pair.hpp"
+#include "support/transports/network.hpp"
+#include "ucx/async_pipe.hpp"
 #include "ucx/client.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/listener.hpp"
+#include "ucx/remote_file.hpp"
+#include "ucx/server.hpp"
 #include "ucx/stream.hpp"
+#include "ucx/url.hpp"
+#include "ucx/worker.hpp"
 
 namespace {
 
 /// Counts what any thread of this program allocates; UCX allocates by malloc, and is not counted.
 std::atomic<std::uint64_t> allocations{0};
+thread_local std::uint64_t allocations_here = 0;  // of this thread
 
 /// From where the last one was, while somebody wants to know.
 std::atomic<bool> traced{false};
@@ -40,6 +52,7 @@ namespace ucx::test {
 
 bool may_allocate() noexcept {
   allocations.fetch_add(1, std::memory_order_relaxed);
+  ++allocations_here;
   if (traced.load(std::memory_order_relaxed)) {
     trace_depth = ::backtrace(trace.data(), static_cast<int>(trace.size()));
   }
@@ -228,7 +241,7 @@ TEST_P(MessageAllocation, OfAPostedMessageIsNone) {
 TEST_P(MessageAllocation, OfTheByteStreamIsNone) {
   pair_.sender->send(1, pattern(1));
   std::optional<message> hello;
-  while (!(hello = pair_.receiver().take(1))) pair_.sender_side().progress();
+  ASSERT_TRUE(pair_.until([&] { return (hello = pair_.receiver().take(1)).has_value(); }));
   endpoint back = hello->peer();
   for (const std::size_t size : message_sizes) {
     const std::vector<std::byte> bytes = pattern(size);
@@ -249,6 +262,111 @@ INSTANTIATE_TEST_SUITE_P(Routes, MessageAllocation,
                          testing::Values(message_pair_options{.over = route::tcp_by_address},
                                          message_pair_options{.over = route::shared_memory}),
                          name_of_messages);
+
+/// Both ends of a pipe on one worker, which this thread drives.
+class PipeAllocation : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override { end_lingering_clients(); }
+  void open() {
+    pipe_options options;
+    options.context.share_memory = GetParam();
+    std::optional<endpoint> accepted;
+    const listener door(driven_, any_port_of_network(), [&](connection_request came) {
+      accepted.emplace(driven_, std::move(came));
+    });
+    endpoint made(driven_, door.address());
+    const request reads =
+        async_pipe::start_open(driven_, std::move(*accepted), std::ios_base::in, in_, options);
+    const request writes =
+        async_pipe::start_open(driven_, std::move(made), std::ios_base::out, out_, options);
+    while (!reads.done() || !writes.done()) driven_.progress();
+    ASSERT_FALSE(writes.error()) << writes.description();
+  }
+  void read(std::size_t size) {
+    for (std::size_t have = 0; have < size;) {
+      std::size_t count = 0;
+      const request some = in_.start_read(into_, count);
+      while (!some.done()) driven_.progress();
+      ASSERT_FALSE(some.error()) << some.description();
+      ASSERT_GT(count, 0U) << "the pipe has ended";
+      have += count;
+    }
+  }
+
+  context here_{over_network()};
+  worker driven_{here_, {.progress = progress_mode::external}};
+  const std::vector<std::byte> bytes_ = pattern(100);
+  std::vector<std::byte> into_ = pattern(10'000);
+  async_pipe in_;
+  async_pipe out_;
+};
+
+TEST_P(PipeAllocation, OfASmallWriteThatIsReadIsNone) {
+  open();
+  EXPECT_EQ(at_least_of(500,
+                        [&] {
+                          const request written = out_.start_write(bytes_);
+                          const request flushed = out_.start_flush();
+                          read(bytes_.size());
+                          while (!flushed.done()) driven_.progress();
+                          EXPECT_FALSE(flushed.error());
+                        }),
+            0U);
+}
+
+TEST_P(PipeAllocation, OfSmallWritesThatGoTogetherIsNone) {
+  open();
+  EXPECT_EQ(at_least_of(200,
+                        [&] {
+                          std::array<request, 20> written;
+                          for (request& each : written) each = out_.start_write(bytes_);
+                          const request flushed = out_.start_flush();
+                          read(written.size() * bytes_.size());
+                          while (!flushed.done()) driven_.progress();
+                        }),
+            0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(, PipeAllocation, testing::Bool(), [](const auto& instance) {
+  return std::string(instance.param ? "InPlaces" : "ByMessage");
+});
+
+/// Of a file of a store, whose disk thread may allocate: this thread is the client's.
+TEST(FileAllocation, OfASmallWriteIsNoneAtTheClient) {
+  end_lingering_clients();
+  const temporary_directory folder;
+  server serving(served_there());
+  const publication store = serving.publish_store(folder / "", {.writable = true});
+  worker driven(context(over_network()), {.progress = progress_mode::external});
+  const auto finish = [&](const request& awaited) {
+    while (!awaited.done()) driven.progress();
+    EXPECT_FALSE(awaited.error()) << awaited.description();
+  };
+  client asking;
+  finish(client::start_connect(driven, url(serving.url()), asking));
+  remote_file_options options;
+  options.wanted = access::write;
+  options.create = creation::replace;
+  remote_file file;
+  finish(remote_file::start_open(asking, "file", options, file));
+  const std::vector<std::byte> bytes = pattern(100);
+  std::uint64_t at = 0;
+  const auto write = [&] {
+    finish(file.start_write_at(at, bytes));
+    at += bytes.size();
+  };
+  for (int i = 0; i < 300; ++i) write();
+  finish(file.start_sync());
+  // A machine that stands still has a pool grow, or heartbeats sent.
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for (int round = 0; round < 10 && least != 0; ++round) {
+    const std::uint64_t before = allocations_here;
+    for (int i = 0; i < 100; ++i) write();
+    least = std::min<std::uint64_t>(least, allocations_here - before);
+  }
+  EXPECT_EQ(least, 0U);
+  finish(file.start_close());
+}
 
 }  // namespace
 }  // namespace ucx::test

@@ -23,6 +23,7 @@
 #include "support/basics/soon.hpp"
 #include "support/bytes/pattern.hpp"
 #include "support/transports/connected_pair.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {
@@ -43,7 +44,7 @@ class Lifetime : public testing::TestWithParam<pair_options> {
   /// To whom an owner that is silent for a second is dead.
   static pair_options suspicious(pair_options options) {
     options = impatient(std::move(options));
-    options.reader_defaults.heartbeat_timeout = 1s;
+    options.reader_defaults.heartbeat_timeout = patience(1s);
     return options;
   }
 };
@@ -53,7 +54,7 @@ struct reader_side {
   reader_side(connected_pair& pair, const remote_descriptor& descriptor,
               const pair_options& options, std::atomic<int>& ends)
       : parent(std::in_place, context_options_for(options.over)) {
-    worker_options how = options.reader_defaults;
+    worker_options how = patient(options.reader_defaults);
     how.progress = options.reader;
     driven.emplace(*parent, how);
     if (pair.door) {
@@ -61,7 +62,7 @@ struct reader_side {
     } else {
       connection.emplace(*driven, pair.address());
     }
-    region.emplace(*connection, descriptor);
+    region.emplace(*connection, descriptor, answered_by_the_owner());
     for (int i = 0; i < 20; ++i) {
       reads.push_back(region->start_read_at(0, into));
       reads.back().then([&ends](std::error_code) { ++ends; });
@@ -127,7 +128,7 @@ TEST_P(Lifetime, OfReadersEndsInAnyOrderAtASilentOwner) {
       side.flush.reset();
       const std::vector<std::byte> much(32U << 20U);
       memory_region large = pair.allocate(much.size());
-      remote_region large_region(*side.connection, large.descriptor());
+      remote_region large_region(*side.connection, large.descriptor(), answered_by_the_owner());
       pair.pause_owner();
       request stuck = large_region.start_write_at(0, much);
       request read = side.region->start_read_at(0, into);
@@ -142,7 +143,7 @@ TEST_P(Lifetime, OfReadersEndsInAnyOrderAtASilentOwner) {
           read = request();
         }
       }
-      EXPECT_LT(clock::now() - begin, 15s);
+      EXPECT_LT(clock::now() - begin, patience(15s));
     }
     pair.resume_owner();
   }
@@ -157,7 +158,7 @@ TEST_P(Lifetime, OfAnOwnersObjectsEndsInAnyOrder) {
     options.over = route::tcp_by_listener;
     options.owner = progress_mode::sleeping_thread;
     // So long does withdrawing a region wait for a reader that nobody drives.
-    options.owner_defaults.heartbeat_timeout = 300ms;
+    options.owner_defaults.heartbeat_timeout = patience(300ms);
     connected_pair pair(options);
     std::optional<memory_region> owned = pair.allocate(1U << 20U);
     remote_region region = pair.open(*owned);
@@ -172,7 +173,7 @@ TEST_P(Lifetime, OfAnOwnersObjectsEndsInAnyOrder) {
     }
     for (request& read : reads) {
       std::error_code ec;
-      ASSERT_TRUE(read.wait_for(20s));
+      ASSERT_TRUE(read.wait_for(patience(20s)));
       read.wait(ec);
       EXPECT_TRUE(!ec || ec == errc::revoked || ec == errc::connection_reset) << ec;
     }
@@ -209,7 +210,7 @@ TEST_P(Lifetime, OfEverythingMayEndInsideAHandler) {
       side.reset();  // and with it the very request whose handler this is
       called = true;
     });
-    for (const auto until = clock::now() + 20s; !called && clock::now() < until;) {
+    for (const auto until = clock::now() + patience(20s); !called && clock::now() < until;) {
       if (driver) {
         driver->read_at(0, into);
       } else {
@@ -232,7 +233,7 @@ TEST_P(Lifetime, OfAConnectionMayEndInItsErrorHandler) {
     outcome = why;  // last: then the test goes on, and ends `doomed` itself
   };
   doomed->emplace(pair.connect(std::move(options)));
-  remote_region region(**doomed, owned.descriptor());
+  remote_region region(**doomed, owned.descriptor(), answered_by_the_owner());
   std::vector<std::byte> into(100);
   region.read_at(0, into);
   pair.pause_owner();
@@ -255,7 +256,7 @@ TEST_P(Lifetime, OfAnAbortedConnectionLeavesOthersAlone) {
   remote_region region = pair.open(owned);
   for (int round = 0; round < effort(20, 4); ++round) {
     endpoint other = pair.connect();
-    remote_region other_region(other, owned.descriptor());
+    remote_region other_region(other, owned.descriptor(), answered_by_the_owner());
     std::vector<std::byte> into(500'000);
     std::vector<std::byte> kept(500'000);
     request read = other_region.start_read_at(0, into);
@@ -402,7 +403,7 @@ TEST(WorkerLifetime, EndsWithPeersConnected) {
     pair.owner.reset();
     std::error_code ec;
     for (request& read : reads) {
-      ASSERT_TRUE(read.wait_for(20s));
+      ASSERT_TRUE(read.wait_for(patience(20s)));
       EXPECT_TRUE(!read.error() || read.error() == errc::connection_reset) << read.error();
     }
     region.read_at(0, into, {}, ec);

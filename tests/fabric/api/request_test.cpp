@@ -16,6 +16,7 @@
 #include "support/bytes/untouched.hpp"
 #include "support/handlers/fire.hpp"
 #include "support/transports/connected_pair.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {
@@ -44,7 +45,8 @@ class Request : public testing::TestWithParam<pair_options> {
   }
 
   /// An owner that is silent for so long is dead.
-  explicit Request(std::chrono::nanoseconds silence = 20s) : pair_(impatient(GetParam(), silence)) {
+  explicit Request(std::chrono::nanoseconds silence = patience(20s))
+      : pair_(impatient(GetParam(), silence)) {
     fill_pattern(owned_.bytes());
   }
 
@@ -56,7 +58,7 @@ class Request : public testing::TestWithParam<pair_options> {
 /// Of a write that is under way UCX lets go with the connection only, which the silence ends.
 class StuckWrite : public Request {
  protected:
-  StuckWrite() : Request(1s) {}
+  StuckWrite() : Request(patience(1s)) {}
 };
 
 TEST_P(Request, IsEmptyAndDoneByDefault) {
@@ -82,7 +84,7 @@ TEST_P(Request, IsInFlightUntilTheOwnerAnswers) {
   EXPECT_FALSE(read.error());
   EXPECT_TRUE(all_bytes_are(into, untouched));
   pair_.resume_owner();
-  EXPECT_TRUE(read.wait_for(20s));
+  EXPECT_TRUE(read.wait_for(patience(20s)));
   EXPECT_TRUE(read.done());
   read.wait();
   EXPECT_TRUE(holds_pattern(into, 0, 7));
@@ -97,7 +99,7 @@ TEST_P(Request, IsWaitedForUpToALimit) {
   EXPECT_GE(clock::now(), until);
   EXPECT_FALSE(read.wait_for(-1h));
   pair_.resume_owner();
-  EXPECT_TRUE(read.wait_for(20s));
+  EXPECT_TRUE(read.wait_for(patience(20s)));
 }
 
 TEST_P(Request, TimesOutAtItsDeadlineAndLeavesTheRegionUsable) {
@@ -109,7 +111,8 @@ TEST_P(Request, TimesOutAtItsDeadlineAndLeavesTheRegionUsable) {
   EXPECT_EQ(ec, errc::timed_out);
   EXPECT_EQ(ec, std::errc::timed_out);
   EXPECT_GE(clock::now() - begin, 50ms);
-  EXPECT_LT(clock::now() - begin, 15s) << "the heartbeat's time-out, or the usual one, ended it";
+  EXPECT_LT(clock::now() - begin, patience(15s))
+      << "the heartbeat's time-out, or the usual one, ended it";
   pair_.resume_owner();
   EXPECT_TRUE(works(region_)) << "the late answer comes first, and finds nobody";
   EXPECT_TRUE(all_bytes_are(into, untouched));
@@ -367,7 +370,7 @@ TEST_P(StuckWrite, LetsGoOfItsMemoryWhenDestroyed) {
     request write = region.start_write_at(0, *from);
     ASSERT_FALSE(write.done()) << "64 MiB fit the sockets' buffers";
   }
-  EXPECT_LT(clock::now() - begin, 15s) << "the heartbeat's time-out of 1 s bounds it";
+  EXPECT_LT(clock::now() - begin, patience(15s)) << "the heartbeat's time-out of 1 s bounds it";
   from.reset();  // UCX reading on is for AddressSanitizer to find
   std::error_code ec;
   region.flush({}, ec);
@@ -389,7 +392,7 @@ TEST_P(StuckWrite, LetsGoOfItsMemoryAtItsDeadline) {
   std::error_code ec;
   region.write_at(0, *from, {.timeout = 100ms}, ec);
   EXPECT_EQ(ec, errc::timed_out);
-  EXPECT_LT(clock::now() - begin, 15s) << "the heartbeat's time-out of 1 s bounds it";
+  EXPECT_LT(clock::now() - begin, patience(15s)) << "the heartbeat's time-out of 1 s bounds it";
   from.reset();
   region.flush({}, ec);
   EXPECT_EQ(ec, errc::timed_out);

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <thread>
 
+#include "support/transports/ucx_server.hpp"
 #include "ucx/error.hpp"
 #include "ucx/server.hpp"
 
@@ -52,7 +53,7 @@ std::string told_of_a_lost_port() {
     const std::lock_guard guard(mutex);
     told = what;
   };
-  const server serving(options);
+  const ucx_server serving(options);
   socket_address lost;
   for (const int each : listening_sockets()) {
     if (before.contains(each)) continue;

@@ -18,10 +18,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/basics/soon.hpp"
 #include "support/bytes/pattern.hpp"
 #include "support/transports/connected_pair.hpp"
 #include "support/transports/ipv6.hpp"
 #include "support/transports/network.hpp"
+#include "support/transports/two_ends.hpp"
 #include "ucx/error.hpp"
 #include "ucx/version.hpp"
 
@@ -98,7 +100,8 @@ class closing_socket {
 class Listener : public testing::Test {
  protected:
   /// Connects, and returns what became of it.
-  std::error_code connect(const socket_address& to, std::chrono::nanoseconds timeout = 10s) {
+  std::error_code connect(const socket_address& to,
+                          std::chrono::nanoseconds timeout = patience(60s)) {
     endpoint_options options;
     options.connect_timeout = timeout;
     std::error_code ec;
@@ -108,8 +111,8 @@ class Listener : public testing::Test {
 
   context server_context_{context_options_for(route::tcp_by_listener)};
   context client_context_{context_options_for(route::tcp_by_listener)};
-  worker server_{server_context_, {.progress = progress_mode::sleeping_thread}};
-  worker client_{client_context_};
+  worker server_{server_context_, patient({.progress = progress_mode::sleeping_thread})};
+  worker client_{client_context_, patient({.connect_timeout = 60s})};  // longer than any bound
   const socket_address any_port_ = any_port_of_network();
 };
 
@@ -125,8 +128,14 @@ TEST_F(Listener, TellsThePortThatTheSystemChose) {
 
 TEST_F(Listener, RefusesIpv6WhereUcxIsNotSetUpForIt) {
   std::error_code ec;
-  const listener door(server_, socket_address("[::1]:0"), {}, ec);
-  EXPECT_EQ(ec, errc::not_supported);
+  try {
+    const listener door(server_, socket_address("[::1]:0"));
+    FAIL() << "it listens";
+  } catch (const error& refused) {
+    EXPECT_EQ(refused.code(), errc::not_supported);
+    EXPECT_NE(std::string(refused.what()).find("TCP_AF_PRIO"), std::string::npos);
+    EXPECT_NE(std::string(refused.what()).find("ucx+tcp"), std::string::npos) << refused.what();
+  }
   const endpoint made(client_, socket_address("[::1]:7471"), {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
 }
@@ -239,6 +248,25 @@ TEST_F(Listener, LetsTheHandlerAcceptAtOnce) {
   EXPECT_EQ(accepted.front().peer(), peer);
 }
 
+TEST_F(Listener, ConnectsItsOwnWorker) {
+  std::optional<endpoint> accepted;
+  const listener door(client_, any_port_, [&](connection_request request) {
+    accepted.emplace(client_, std::move(request));
+  });
+  endpoint made(client_, door.address());
+  ASSERT_TRUE(accepted);
+  accepted->wait_connected();
+  EXPECT_EQ(client_.connections(), 2U);
+  expect_carries(client_context_, made, *accepted);
+  expect_carries(client_context_, *accepted, made);
+  made.close();
+  EXPECT_TRUE(soon([&] {
+    client_.progress();
+    return static_cast<bool>(accepted->status());
+  }));
+  EXPECT_EQ(accepted->status(), errc::closed_by_peer);
+}
+
 TEST_F(Listener, LetsTheHandlerReject) {
   std::atomic<int> asked{0};
   const listener door(server_, any_port_, [&](connection_request request) {
@@ -248,7 +276,7 @@ TEST_F(Listener, LetsTheHandlerReject) {
   });
   const clock::time_point begin = clock::now();
   EXPECT_EQ(connect(door.address()), errc::connection_refused);
-  EXPECT_LT(clock::now() - begin, 5s) << "an answer, not the time-out of 10 s";
+  EXPECT_LT(clock::now() - begin, 30s) << "an answer, not the time-out of a minute";
   EXPECT_EQ(asked, 1);
 }
 
@@ -266,7 +294,7 @@ TEST_F(Listener, LetsARequestBeAcceptedLater) {
   });
   std::optional<endpoint> accepted;
   std::jthread later([&] {
-    for (const auto until = clock::now() + 20s; clock::now() < until;) {
+    for (const auto until = clock::now() + patience(20s); clock::now() < until;) {
       std::this_thread::sleep_for(10ms);
       const std::lock_guard guard(mutex);
       if (!kept) continue;
@@ -276,7 +304,7 @@ TEST_F(Listener, LetsARequestBeAcceptedLater) {
   });
   // Held until the end: the other side loses its connection as soon as this one goes.
   endpoint_options options;
-  options.connect_timeout = 20s;
+  options.connect_timeout = patience(20s);
   const endpoint made(client_, door.address(), std::move(options));
   later.join();
   ASSERT_TRUE(accepted);
@@ -294,7 +322,7 @@ TEST_F(Listener, RejectsWhatWasKeptWhenItIsGone) {
   });
   const socket_address address = door->address();
   std::jthread later([&] {
-    for (const auto until = clock::now() + 20s; clock::now() < until;) {
+    for (const auto until = clock::now() + patience(20s); clock::now() < until;) {
       std::this_thread::sleep_for(10ms);
       const std::lock_guard guard(mutex);
       if (!kept) continue;
@@ -303,7 +331,7 @@ TEST_F(Listener, RejectsWhatWasKeptWhenItIsGone) {
       return;
     }
   });
-  EXPECT_EQ(connect(address, 20s), errc::connection_refused);
+  EXPECT_EQ(connect(address, patience(20s)), errc::connection_refused);
 }
 
 TEST_F(Listener, AcceptsOnItsOwnWorkerOnly) {
@@ -324,7 +352,7 @@ TEST_F(Listener, NobodyThereIsAConnectionRefused) {
   const socket_address vacant = nobody.address();
   const clock::time_point begin = clock::now();
   EXPECT_EQ(connect(vacant), errc::connection_refused);
-  EXPECT_LT(clock::now() - begin, 5s) << "an answer, not the time-out of 10 s";
+  EXPECT_LT(clock::now() - begin, 30s) << "an answer, not the time-out of a minute";
   try {
     const endpoint made(client_, vacant);
     ADD_FAILURE() << "connected to nobody";
@@ -340,7 +368,7 @@ TEST_F(Listener, AnotherProtocolThatHangsUpIsAConnectionRefused) {
   const closing_socket other;
   const clock::time_point begin = clock::now();
   EXPECT_EQ(connect(other.address()), errc::connection_refused);
-  EXPECT_LT(clock::now() - begin, 5s) << "an answer, not the time-out of 10 s";
+  EXPECT_LT(clock::now() - begin, 30s) << "an answer, not the time-out of a minute";
   EXPECT_EQ(other.taken(), 1);
 }
 
@@ -350,7 +378,7 @@ TEST_F(Listener, AnotherProtocolThatSaysNothingTimesOut) {
   const clock::time_point begin = clock::now();
   EXPECT_EQ(connect(other.address(), 300ms), errc::timed_out);
   EXPECT_GE(clock::now() - begin, 300ms);
-  EXPECT_LT(clock::now() - begin, 5s);
+  EXPECT_LT(clock::now() - begin, 30s);
 }
 
 TEST_F(Listener, APeerThatIsNeverAcceptedTimesOut) {
@@ -362,7 +390,7 @@ TEST_F(Listener, APeerThatIsNeverAcceptedTimesOut) {
   });
   const clock::time_point begin = clock::now();
   EXPECT_EQ(connect(door.address(), 300ms), errc::timed_out);
-  EXPECT_LT(clock::now() - begin, 5s);
+  EXPECT_LT(clock::now() - begin, 30s);
 }
 
 TEST_F(Listener, PortZeroIsNobodysAddress) {
@@ -408,7 +436,7 @@ TEST_F(Listener, TellsTheHandlerWhenThePeerLeaves) {
     accepted.emplace(server_, std::move(request), std::move(options));
   });
   EXPECT_FALSE(connect(door.address()));
-  for (const auto until = clock::now() + 20s; lost == 0 && clock::now() < until;) {
+  for (const auto until = clock::now() + patience(20s); lost == 0 && clock::now() < until;) {
     std::this_thread::sleep_for(1ms);
   }
   EXPECT_EQ(lost, static_cast<int>(errc::closed_by_peer));

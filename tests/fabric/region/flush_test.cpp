@@ -11,6 +11,7 @@
 
 #include "support/bytes/pattern.hpp"
 #include "support/transports/connected_pair.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {
@@ -70,7 +71,7 @@ TEST_P(Flush, DoesNotWaitForWritesThatBeganLater) {
   pair_.resume_owner();
   // Later writes without end, several of them unanswered at any time.
   std::deque<request> later;
-  const auto until = std::chrono::steady_clock::now() + 10s;
+  const auto until = std::chrono::steady_clock::now() + 60s;
   for (std::size_t i = 0; !flush.done() && std::chrono::steady_clock::now() < until; ++i) {
     later.push_back(region_.start_write_at(size * (i % 7 + 1), from));
     if (later.size() < 16) continue;
@@ -87,7 +88,7 @@ TEST_P(Flush, CoversTheWritesOfItsOwnHandleOnly) {
   memory_region readable = pair_.allocate(1000, access::read);
   remote_descriptor forged = readable.descriptor();
   forged.granted = access::read_write;
-  remote_region good(*pair_.connection, forged);
+  remote_region good(*pair_.connection, forged, answered_by_the_owner());
   remote_region bad = good.share();
   bad.write_at(0, bytes());
   EXPECT_EQ(good.first_unconfirmed(), std::nullopt);
@@ -102,7 +103,7 @@ TEST_P(Flush, ReportsAFailureOnceAndStartsAfresh) {
   memory_region readable = pair_.allocate(1000, access::read);
   remote_descriptor forged = readable.descriptor();
   forged.granted = access::read_write;
-  remote_region region(*pair_.connection, forged);
+  remote_region region(*pair_.connection, forged, answered_by_the_owner());
   region.write_at(40, bytes());
   region.write_at(140, bytes());
   std::error_code ec;
@@ -117,7 +118,7 @@ TEST_P(Flush, TellsWhichWriteWasTheFirstToFail) {
   memory_region owned = pair_.allocate(1000);
   remote_descriptor forged = owned.descriptor();
   forged.size = 5000;
-  remote_region region(*pair_.connection, forged);
+  remote_region region(*pair_.connection, forged, answered_by_the_owner());
   region.write_at(300, bytes());
   region.write_at(100, bytes());
   region.write_at(2000, bytes());  // outside of what there is

@@ -10,6 +10,7 @@
 
 #include "support/bytes/pattern.hpp"
 #include "support/transports/connected_pair.hpp"
+#include "support/transports/network.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {
@@ -21,7 +22,7 @@ class Refusal : public testing::TestWithParam<pair_options> {
  protected:
   std::error_code read(const remote_descriptor& descriptor, std::uint64_t offset = 0,
                        std::size_t size = 16) {
-    remote_region region(*pair_.connection, descriptor);
+    remote_region region(*pair_.connection, descriptor, answered_by_the_owner());
     std::vector<std::byte> into(size, std::byte{0xEE});
     std::error_code ec;
     region.read_at(offset, into, {}, ec);
@@ -30,7 +31,7 @@ class Refusal : public testing::TestWithParam<pair_options> {
   }
   std::error_code write(const remote_descriptor& descriptor, std::uint64_t offset = 0,
                         std::size_t size = 16) {
-    remote_region region(*pair_.connection, descriptor);
+    remote_region region(*pair_.connection, descriptor, answered_by_the_owner());
     std::error_code ec;
     region.write_at(offset, std::vector<std::byte>(size, std::byte{0xAA}), {}, ec);
     EXPECT_FALSE(ec) << "the owner's answer to a write shows in flush()";
@@ -127,7 +128,7 @@ TEST_P(Refusal, EndsEveryPieceOfALargeWriteAtOnce) {
   remote_descriptor forged = owned.descriptor();
   forged.granted = access::write;
   forged.size = 16U << 20U;
-  remote_region region(*pair_.connection, forged);
+  remote_region region(*pair_.connection, forged, answered_by_the_owner());
   const std::vector<std::byte> from(forged.size, std::byte{0xAA});
   std::error_code ec;
   for (int round = 0; round < 3; ++round) {
@@ -145,7 +146,7 @@ TEST_P(Refusal, SaysWhatWasRefusedWhereAndWhy) {
   memory_region owned = pair_.allocate(64, access::read);
   remote_descriptor forged = owned.descriptor();
   forged.size = 100;
-  remote_region region(*pair_.connection, forged);
+  remote_region region(*pair_.connection, forged, answered_by_the_owner());
   std::vector<std::byte> into(90);
   try {
     region.read_at(10, into);

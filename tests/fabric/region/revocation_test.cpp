@@ -89,30 +89,27 @@ TEST_P(Revocation, KeepsWritesOutOfMemoryThatWasGivenBack) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Messages, Revocation,
-                         testing::Values(pair_options{route::tcp_by_address,
-                                                      progress_mode::sleeping_thread,
-                                                      progress_mode::caller,
-                                                      {},
-                                                      {}},
-                                         pair_options{route::tcp_by_address,
-                                                      progress_mode::polling_thread,
-                                                      progress_mode::sleeping_thread,
-                                                      {},
-                                                      {}},
-                                         pair_options{route::tcp_by_listener,
-                                                      progress_mode::sleeping_thread,
-                                                      progress_mode::polling_thread,
-                                                      {},
-                                                      {}}),
-                         name_of_pair);
+/// The owner answers by messages: what a device does with a key is its own affair.
+pair_options answering(route over, progress_mode owner, progress_mode reader) {
+  return {over, owner, reader, {}, {}, false, true};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Messages, Revocation,
+    testing::Values(answering(route::tcp_by_address, progress_mode::sleeping_thread,
+                              progress_mode::caller),
+                    answering(route::tcp_by_address, progress_mode::polling_thread,
+                              progress_mode::sleeping_thread),
+                    answering(route::tcp_by_listener, progress_mode::sleeping_thread,
+                              progress_mode::polling_thread)),
+    name_of_pair);
 
 TEST(RevocationOfSilentPeers, DropsAPeerThatDoesNotTakeItsAnswers) {
   pair_options options;
   options.over = route::tcp_by_listener;
-  options.owner_defaults.heartbeat_timeout = 300ms;
+  options.owner_defaults.heartbeat_timeout = 1s;
   connected_pair pair(options);
-  std::vector<std::byte> memory = pattern(64U << 20U, 1);
+  std::vector<std::byte> memory = pattern(effort(64U << 20U, 24U << 20U), 1);
   std::optional<memory_region> owned(std::in_place, *pair.owner_context, memory, access::read);
   remote_region region = pair.open(*owned);
   std::vector<std::byte> into(memory.size());
@@ -121,7 +118,7 @@ TEST(RevocationOfSilentPeers, DropsAPeerThatDoesNotTakeItsAnswers) {
   std::this_thread::sleep_for(100ms);
   const clock::time_point begin = clock::now();
   owned->close();
-  EXPECT_LT(clock::now() - begin, 5s) << "the heartbeat's time-out of 300 ms bounds it";
+  EXPECT_LT(clock::now() - begin, 20s) << "the heartbeat's time-out of 1 s bounds it";
   std::fill(memory.begin(), memory.end(), reused);
   memory.clear();
   memory.shrink_to_fit();
@@ -157,7 +154,7 @@ TEST(RevocationInHandlers, IsImmediate) {
   }
   EXPECT_TRUE(pair.drive_until([&] { return closed.load(); }));
 
-  EXPECT_LT(clock::now() - begin, 10s);
+  EXPECT_LT(clock::now() - begin, 25s);
 }
 
 }  // namespace

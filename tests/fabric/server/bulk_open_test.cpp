@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/files/temporary_directory.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/server.hpp"
@@ -34,7 +35,7 @@ TEST(OpenEach, GivesEveryNameItsRegionOrItsError) {
   }
   names[50] = "";
   names[60] = "a/../b";
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(directory / "");
   client reader(served.url());
   EXPECT_TRUE(open_many(reader, {}).empty());
@@ -57,7 +58,7 @@ TEST(OpenEach, GivesEveryNameItsRegionOrItsError) {
 TEST(OpenEach, OpensNoMoreThanAStoreAllows) {
   const temporary_directory directory;
   directory.make("x", "1");
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(directory / "", {.max_open_files_per_client = 10});
   client reader(served.url());
   const std::vector<std::string> names(20, "x");
@@ -77,7 +78,7 @@ TEST(OpenEach, OpensNoMoreThanAStoreAllows) {
 
 TEST(OpenEach, RefusesAccessThatIsNotGranted) {
   std::string memory = "content";
-  server owner;
+  ucx_server owner;
   const publication shown = owner.publish("m", std::as_bytes(std::span(memory)));
   client reader(owner.url());
   const std::vector<std::string> names{"m"};
@@ -85,7 +86,7 @@ TEST(OpenEach, RefusesAccessThatIsNotGranted) {
 }
 
 TEST(OpenEach, TellsOfEveryNameThatTheConnectionIsGone) {
-  server owner;
+  ucx_server owner;
   client reader(owner.url());
   owner.close();
   const std::vector<std::string> names(5, "m");
@@ -110,7 +111,7 @@ TEST(FetchEach, BringsEveryFileOrItsError) {
   }
   names[50] = "";
   names[60] = "a/../b";
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(directory / "");
   client reader(served.url());
   EXPECT_TRUE(read_many(reader, {}, 1000).empty());
@@ -141,7 +142,7 @@ TEST(FetchEach, ReadsWhatWasPublishedByItself) {
   const temporary_directory directory;
   directory.make("x", "a file");
   std::string memory = "memory";
-  server owner;
+  ucx_server owner;
   const publication shown = owner.publish("m", std::as_bytes(std::span(memory)));
   const publication file = owner.publish_file("f", directory / "x");
   client reader(owner.url());
@@ -155,7 +156,7 @@ TEST(FetchEach, LeavesNothingOpen) {
   const temporary_directory directory;
   directory.make("x", "1");
   directory.make("long", std::string(70'000, 'x'));
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(directory / "", {.max_open_files_per_client = 10});
   client reader(served.url());
   for (int round = 0; round < 5; ++round) {
@@ -170,7 +171,7 @@ TEST(FetchEach, LeavesNothingOpen) {
 }
 
 TEST(FetchEach, TellsOfEveryNameThatTheConnectionIsGone) {
-  server owner;
+  ucx_server owner;
   client reader(owner.url());
   owner.close();
   const std::vector<std::string> names(5, "m");
@@ -199,7 +200,7 @@ class StoreEach : public testing::Test {
   }
 
   const temporary_directory directory_;
-  server served_;
+  ucx_server served_;
   publication store_;
   client writer_{served_.url()};
 };

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "support/files/temporary_directory.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/experimental/read_fd_feed.hpp"
@@ -76,7 +77,7 @@ class Descriptor : public testing::Test {
   url at(const std::string& name = "file") const { return url(served_.url() + '/' + name); }
 
   const temporary_directory directory_;
-  server served_;
+  ucx_server served_;
   publication store_ = served_.publish_store(directory_ / "");
 };
 
@@ -196,7 +197,7 @@ TEST_F(ReadFdFeed, HandsOverAllOfIt) {
     const ending read = read_all(feed.fd());
     EXPECT_EQ(read.failure, 0);
     EXPECT_TRUE(read.bytes == text) << size;
-    EXPECT_TRUE(feed.wait_for(10s));
+    EXPECT_TRUE(feed.wait_for(30s));
     EXPECT_FALSE(feed.error()) << feed.error_message();
     EXPECT_EQ(feed.bytes_fed(), size);
   }
@@ -255,7 +256,7 @@ TEST_F(ReadFdFeed, TellsAReaderThatBytesAreMissing) {
     EXPECT_EQ(::read(feed.fd(), begin.data(), 1), 0) << "it is told once";
     EXPECT_LT(read.bytes.size() + 1000, large);
     EXPECT_TRUE(text.starts_with(begin + read.bytes)) << "what came is what was there";
-    EXPECT_TRUE(feed.wait_for(10s));
+    EXPECT_TRUE(feed.wait_for(30s));
     EXPECT_TRUE(feed.error());
     EXPECT_EQ(feed.error() == errc::content_changed, !lost) << feed.error_message();
   }

@@ -10,6 +10,7 @@
 #include "support/bytes/bytes_of.hpp"
 #include "support/bytes/pattern.hpp"
 #include "support/files/temporary_directory.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/content_digest.hpp"
 #include "ucx/error.hpp"
@@ -61,7 +62,7 @@ class HashedFile : public testing::TestWithParam<const char*> {
 
   const temporary_directory directory_;
   std::string content_;
-  server served_;
+  ucx_server served_;
   std::optional<publication> published_;
   std::optional<client> client_;
   std::optional<remote_region> region_;
@@ -107,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, HashedFile, testing::Values("store", "file"),
 
 TEST(HashedMemory, IsNotHashedByItsOwner) {
   std::string memory = "content";
-  server owner;
+  ucx_server owner;
   const publication shown = owner.publish("m", bytes_of(memory));
   client reader(owner.url());
   remote_region region = reader.open("m");
@@ -118,7 +119,7 @@ TEST(HashedMemory, IsNotHashedByItsOwner) {
 
 TEST(HashedFileOfAWriter, HasWhatWasFlushed) {
   const temporary_directory directory;
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(directory / "", {.writable = true});
   client writer(served.url());
   remote_region region = writer.create("x", {.readable = true});

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "support/files/temporary_directory.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/content_digest.hpp"
 #include "ucx/error.hpp"
@@ -18,7 +19,7 @@ namespace {
 
 TEST(FileOfAnotherClient, IsNotTouched) {
   const temporary_directory directory;
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(directory / "", {.writable = true});
   client first(served.url());
   client second(served.url());

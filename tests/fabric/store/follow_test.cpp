@@ -12,7 +12,9 @@
 #include <thread>
 #include <vector>
 
+#include "support/basics/soon.hpp"
 #include "support/files/temporary_directory.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
@@ -52,13 +54,13 @@ class ChangingFile : public testing::TestWithParam<const char*> {
   /// Does something as soon as the reader has asked whether there is more than the file had.
   std::jthread while_it_waits(std::function<void()> then) {
     return std::jthread([this, before = questions(), then = std::move(then)] {
-      for (int i = 0; i < 10'000 && questions() == before; ++i) std::this_thread::sleep_for(1ms);
+      for (int i = 0; i < 30'000 && questions() == before; ++i) std::this_thread::sleep_for(1ms);
       then();
     });
   }
 
   const temporary_directory directory_;
-  server served_;
+  ucx_server served_;
   std::optional<publication> published_;
   std::optional<client> client_;
   std::string line_;
@@ -127,9 +129,14 @@ TEST_P(ChangingFile, IsFollowedWhileItGrows) {
   ifstream in = open({.follow_timeout = long_time});
   ASSERT_TRUE(std::getline(in, line_)) << in.error_message();
   for (int i = 0; i < 5; ++i) {
-    const auto writing = while_it_waits([&] { append("a line in two "); });
-    const auto more = while_it_waits([&, before = questions()] {
-      for (int n = 0; n < 10'000 && questions() < before + 2; ++n) std::this_thread::sleep_for(1ms);
+    std::atomic<std::uint64_t> asked{0};  // before the first part was there
+    const auto writing = while_it_waits([&] {
+      const std::uint64_t before = questions();
+      append("a line in two ");
+      asked = before;
+    });
+    const auto more = while_it_waits([&] {
+      EXPECT_TRUE(soon([&] { return asked > 0 && questions() > asked; }));
       append("parts\n");
     });
     ASSERT_TRUE(std::getline(in, line_)) << in.error_message();
@@ -316,7 +323,7 @@ INSTANTIATE_TEST_SUITE_P(Of, ChangingFile, testing::Values("store", "server"),
 
 TEST(FollowedMemory, EndsAtOnce) {
   std::string text = "memory";
-  server served;
+  ucx_server served;
   const publication published =
       served.publish("m", std::as_writable_bytes(std::span(text)), access::read);
   client through(served.url());
@@ -337,7 +344,7 @@ TEST(FollowedMemory, EndsAtOnce) {
 TEST(FollowedFile, ShowsWhatAnotherClientAppendsWhenItFlushes) {
   const temporary_directory directory;
   directory.make("log", "");
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(directory / "", {.writable = true});
   client reading(served.url());
   ofstream out(served.url() + "/log", ios::app);
@@ -356,7 +363,7 @@ TEST(FollowedFile, ShowsWhatAnotherClientAppendsWhenItFlushes) {
 TEST(FollowedFile, IsNotHeldOpenByAWaitWhenItIsReleased) {
   const temporary_directory directory;
   const std::filesystem::path path = directory.make("log", "ab");
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(directory / "", {.writable = true});
   client through(served.url());
   const auto held = [&] {
@@ -387,7 +394,7 @@ TEST(FollowedFile, IsNotHeldOpenByAWaitWhenItIsReleased) {
 TEST(FollowedFile, ShowsAWriterWhatOthersAppend) {
   const temporary_directory directory;
   directory.make("log", "ab");
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(directory / "", {.writable = true});
   fstream both(served.url() + "/log");
   ASSERT_EQ(both.get(), 'a');

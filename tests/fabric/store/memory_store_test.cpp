@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "support/files/temporary_directory.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
@@ -50,7 +51,7 @@ class MemoryStore : public testing::Test {
   std::string at(const std::string& name) const { return served_.url() + "/scratch/" + name; }
 
   fs::path within_;
-  server served_;
+  ucx_server served_;
 };
 
 TEST_F(MemoryStore, KeepsFilesUntilItIsClosed) {

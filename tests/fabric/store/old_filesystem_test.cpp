@@ -8,6 +8,7 @@
 
 #include "compatibility/ucx/filesystem.hpp"
 #include "support/files/store_directories.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/error.hpp"
 #include "ucx/server.hpp"
 #include "ucx/url.hpp"
@@ -20,7 +21,7 @@ namespace {
 
 class OldFilesystem : public Store {
  protected:
-  server served_;
+  ucx_server served_;
   publication store_ = served_.publish_store(root(), {.writable = true});
 };
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "support/files/temporary_directory.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/server.hpp"
@@ -47,7 +48,7 @@ class RemoteFile : public testing::Test {
   }
 
   const temporary_directory directory_;
-  server served_;
+  ucx_server served_;
   publication store_ = served_.publish_store(directory_ / "", {.writable = true, .quota = quota});
 };
 
@@ -245,7 +246,7 @@ TEST_F(RemoteFile, ReportsAtItsEndWhatWasRefused) {
     ADD_FAILURE() << "a name for what lacks bytes";
   } catch (const error& told) {
     EXPECT_EQ(told.code(), errc::no_space);
-    EXPECT_THAT(told.what(), HasSubstr("from offset 0 on"));
+    EXPECT_THAT(told.what(), HasSubstr("from offset " + std::to_string(quota) + " on"));
   }
   EXPECT_FALSE(file.is_open());
   EXPECT_FALSE(std::filesystem::exists(directory_ / "file"));

@@ -12,9 +12,11 @@
 #include <system_error>
 #include <vector>
 
+#include "support/basics/effort.hpp"
 #include "support/basics/soon.hpp"
 #include "support/bytes/pattern.hpp"
 #include "support/files/temporary_directory.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
@@ -52,7 +54,7 @@ class files_allowed {
 // Two thousand streams of one client: a quarter of what the server's process may have.
 TEST_F(StoreLimits, LetOneProcessReadAndWriteWhatItsSystemLets) {
   const files_allowed many(8192);
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(directory_ / "", {.writable = true});
   std::vector<ifstream> readers;
   for (int i = 0; i < 1800; ++i) {
@@ -76,11 +78,11 @@ TEST_F(StoreLimits, LetOneProcessReadAndWriteWhatItsSystemLets) {
 // Those that come when many write have a smaller window, and no less room than a message.
 TEST_F(StoreLimits, LetManyWritersWriteLongFiles) {
   const files_allowed many(4096);
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(directory_ / "", {.writable = true});
   std::vector<ofstream> writers;
   for (int i = 0; i < 70; ++i) writers.emplace_back(served.url("made" + std::to_string(i)));
-  const std::string text = pattern_text(std::size_t{5} << 20U, 7);
+  const std::string text = pattern_text(effort(std::size_t{5} << 20U, std::size_t{2} << 20U), 7);
   for (const std::size_t which : {0U, 66U, 69U}) {
     ASSERT_TRUE(writers[which].write(text.data(), static_cast<std::streamsize>(text.size())));
     writers[which].close();
@@ -91,7 +93,7 @@ TEST_F(StoreLimits, LetManyWritersWriteLongFiles) {
 
 TEST_F(StoreLimits, FollowWhatTheProcessMayHaveOpen) {
   const files_allowed few(400);
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(directory_ / "", {.writable = true});
   client reader(served.url());
   std::vector<remote_region> open;
@@ -109,7 +111,7 @@ TEST_F(StoreLimits, FollowWhatTheProcessMayHaveOpen) {
 // However many stores there are, the process keeps descriptors for what is none.
 TEST_F(StoreLimits, AreSharedByTheStoresThatAreToldNone) {
   const files_allowed few(400);
-  server served;
+  ucx_server served;
   const publication one = served.publish_store(directory_ / "", {.prefix = "one"});
   const publication other = served.publish_store(directory_ / "", {.prefix = "other"});
   const publication own =
@@ -149,7 +151,7 @@ TEST_F(StoreLimits, SayWhoseTheyAreAndByWhichOption) {
                 "--max-open-files-per-client)"},
         limited{
             {.max_writers = 3}, true, "store_options::max_writers (ucxio serve --max-writers)"}}) {
-    server served;
+    ucx_server served;
     store_options options = each.by;
     options.writable = true;
     const publication store = served.publish_store(directory_ / "", options);

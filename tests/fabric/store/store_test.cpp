@@ -21,6 +21,7 @@
 #include "support/bytes/pattern.hpp"
 #include "support/files/store_directories.hpp"
 #include "support/files/temporary_directory.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/server.hpp"
@@ -32,7 +33,7 @@ namespace {
 using std::filesystem::create_directories;
 
 TEST_F(Store, ServesAndListsFilesByTheirPaths) {
-  server served;
+  ucx_server served;
   std::vector<std::byte> memory = pattern(100);
   const publication p = served.publish("memory", std::span<std::byte>(memory), access::read);
   const publication store = served.publish_store(root(), {.prefix = "data"});
@@ -54,7 +55,7 @@ TEST_F(Store, ServesAndListsFilesByTheirPaths) {
 }
 
 TEST_F(Store, TellsTimesThatNoNumberOfNanosecondsHolds) {
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(root());
   client reader(served.url());
   for (const file_time at : {file_time{-86400, 500'000'000}, file_time{0, 0}, file_time{0, 1},
@@ -92,7 +93,7 @@ bool stays_the_same(client& reader, const std::string& name, const std::function
 }
 
 TEST_F(Store, HasTheSameContentForAReaderOfWhatIsReplacedOrRemoved) {
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(root());
   const publication alone = served.publish_file("alone", directory_ / "a/two");
   client reader(served.url());
@@ -111,7 +112,7 @@ TEST_F(Store, HasTheSameContentForAReaderOfWhatIsReplacedOrRemoved) {
 }
 
 TEST_F(Store, WithoutAPrefixHasTheBarePathsAndIsHiddenByNames) {
-  server served;
+  ucx_server served;
   std::vector<std::byte> memory = pattern(100);
   const publication store = served.publish_store(root());
   const publication p = served.publish("one", std::span<std::byte>(memory), access::read);
@@ -123,7 +124,7 @@ TEST_F(Store, WithoutAPrefixHasTheBarePathsAndIsHiddenByNames) {
 }
 
 TEST_F(Store, LeavesAloneWhatAPublishedNameHides) {
-  server served;
+  ucx_server served;
   std::vector<std::byte> memory = pattern(100);
   const publication store = served.publish_store(root(), {.writable = true});
   const publication p = served.publish("one", std::span<std::byte>(memory), access::read);
@@ -144,7 +145,7 @@ TEST_F(Store, LeavesAloneWhatAPublishedNameHides) {
 }
 
 TEST_F(Store, ListsOneDirectory) {
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(root(), {.prefix = "data"});
   client reader(served.url());
   const std::vector<entry> top = reader.list_directory("data").entries;
@@ -161,7 +162,7 @@ TEST_F(Store, ListsOneDirectory) {
 
 TEST_F(Store, TellsHowManyNamesOfADirectoryItDoesNotServe) {
   std::filesystem::create_symlink("two", directory_ / "a/link");
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(root());
   client reader(served.url());
   const directory_listing found = reader.list_directory("a");
@@ -192,7 +193,7 @@ TEST_F(Store, ListsMoreThanAPage) {
   }
   for (const char* other : {"one", "a.txt", "a/two", "a/b/three"}) expected.emplace_back(other);
   std::sort(expected.begin(), expected.end());
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(root());
   client reader(served.url());
   EXPECT_EQ(names_of(reader.list()), expected);
@@ -206,7 +207,7 @@ TEST_F(Store, CanNotBeLeft) {
   std::filesystem::create_directory_symlink(outside / "", directory_ / "linked");
   std::filesystem::create_directory_symlink(directory_ / "", directory_ / "a/loop");
   ASSERT_EQ(::mkfifo((directory_ / "pipe").c_str(), 0600), 0);
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(root(), {.writable = true});
   client peer(served.url());
   EXPECT_EQ(peer.list().size(), 4U);
@@ -246,7 +247,7 @@ TEST_F(Store, CanNotBeLeft) {
 
 TEST_F(Store, ShowsAReaderOneContentWhenTheFileIsReplaced) {
   directory_.make("big", std::string(3'000'000, 'o'));
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(root());
   client reader(served.url());
   const std::uint64_t before = reader.stat("big").generation;
@@ -263,7 +264,7 @@ TEST_F(Store, ShowsAReaderOneContentWhenTheFileIsReplaced) {
 
 TEST_F(Store, TellsThatAFileWasCutOff) {
   directory_.make("big", std::string(3'000'000, 'o'));
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(root());
   client reader(served.url());
   remote_region file = reader.open("big");
@@ -278,7 +279,7 @@ TEST_F(Store, KeepsSparseFilesSparse) {
   const std::uint64_t size = std::uint64_t{6} << 30U;
   std::ofstream(directory_ / "sparse").put('a');
   std::filesystem::resize_file(directory_ / "sparse", size);
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(root());
   client reader(served.url());
   istream in(reader.open("sparse"));
@@ -291,7 +292,7 @@ TEST_F(Store, KeepsSparseFilesSparse) {
 }
 
 TEST_F(Store, GivesDescriptorsBackWhenAClientIsDoneWithARegion) {
-  server served;
+  ucx_server served;
   const publication store =
       served.publish_store(root(), {.max_open_files = 8, .max_open_files_per_client = 4});
   client reader(served.url());
@@ -320,7 +321,7 @@ TEST_F(Store, GivesDescriptorsBackWhenAClientIsDoneWithARegion) {
 }
 
 TEST_F(Store, ClosesWhileClientsHaveFilesOpen) {
-  server served;
+  ucx_server served;
   publication store = served.publish_store(root());
   client reader(served.url());
   remote_region file = reader.open("one");
@@ -337,7 +338,7 @@ TEST_F(Store, ClosesWhileClientsHaveFilesOpen) {
 }
 
 TEST_F(Store, TellsWhatCanNotBePublished) {
-  server served;
+  ucx_server served;
   std::error_code ec;
   EXPECT_FALSE(served.publish_store(directory_ / "missing", {}, ec).is_open());
   EXPECT_EQ(ec, errc::no_such_name);
@@ -353,7 +354,7 @@ TEST_F(Store, TellsWhatCanNotBePublished) {
 }
 
 TEST_F(Store, ThatIsReadOnlyCanNotBeWritten) {
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(root());
   client writer(served.url());
   std::error_code ec;

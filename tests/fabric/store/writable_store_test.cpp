@@ -18,6 +18,7 @@
 #include "support/basics/soon.hpp"
 #include "support/bytes/pattern.hpp"
 #include "support/files/store_directories.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/server.hpp"
@@ -30,7 +31,7 @@ using std::filesystem::create_directories;
 
 class WritableStore : public Store {
  protected:
-  server served_;
+  ucx_server served_;
   publication store_ = served_.publish_store(root(), {.writable = true});
   client writer_{served_.url()};
 };
@@ -290,7 +291,7 @@ TEST_F(WritableStore, IsUsedByUrlAsPathsAre) {
 }
 
 TEST_F(Store, KeepsToQuotaAndLargestFile) {
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(
       root(), {.writable = true, .quota = 1000, .max_file_size = 600});  // 23 are there
   client writer(served.url());
@@ -324,7 +325,7 @@ TEST_F(Store, KeepsToQuotaAndLargestFile) {
 }
 
 TEST_F(Store, CountsNothingForWhatFailed) {
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(root(), {.writable = true, .quota = 1023});
   client writer(served.url());
   std::error_code ec;
@@ -352,7 +353,7 @@ TEST_F(Store, CountsWhatAFileHasWhenTheDiskRefusesAWrite) {
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   struct ::rlimit few = before;
   few.rlim_cur = 100'000;
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(
       root(), {.writable = true, .quota = 1'000'023, .max_file_size = 900'000});
   client writer(served.url());
@@ -370,7 +371,7 @@ TEST_F(Store, CountsWhatAFileHasWhenTheDiskRefusesAWrite) {
 }
 
 TEST_F(Store, HasAsManyWritersAsItSays) {
-  server served;
+  ucx_server served;
   const publication store = served.publish_store(root(), {.writable = true, .max_writers = 2});
   client writer(served.url());
   const remote_region first = writer.create("x");

@@ -32,6 +32,7 @@
 #include "support/streams/stream_script.hpp"
 #include "support/transports/connected_pair.hpp"
 #include "support/transports/network.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/boost_device.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
@@ -171,8 +172,8 @@ TEST(UrlBoostDevice, CopiesFromOneServerToAnother) {
   const temporary_directory directory;
   const std::string text = sample_text(5'000'000, 3);
   std::string target(text.size(), '.');
-  ucx::server from;
-  ucx::server to;
+  ucx_server from;
+  ucx_server to;
   const publication source = from.publish_file("file", directory.make("file", text));
   const publication sink = to.publish("target", bytes_of(target), access::read_write);
   EXPECT_EQ(io::copy(remote_source(from.url("file")), remote_sink(to.url("target"))),
@@ -193,7 +194,7 @@ TEST(UrlBoostDevice, SaysWhatItCouldNotOpen) {
 
 TEST(UrlBoostDevice, ShowsThatItsServerIsGone) {
   std::string text(5'000'000, 'x');
-  std::optional<ucx::server> server(std::in_place);
+  std::optional<ucx_server> server(std::in_place);
   std::optional<publication> published(server->publish("text", bytes_of(text), access::read_write));
   const remote_device device(server->url("text"));
   io::stream<remote_device> stream(device);

@@ -23,6 +23,7 @@
 
 #include "support/basics/effort.hpp"
 #include "support/files/temporary_directory.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/server.hpp"
@@ -43,7 +44,7 @@ class CFile : public testing::Test {
 
   const temporary_directory directory_;
   const temporary_directory beside_;
-  server served_;
+  ucx_server served_;
   publication store_ = served_.publish_store(directory_ / "", {.writable = true});
 };
 

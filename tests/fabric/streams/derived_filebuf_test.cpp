@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "support/files/temporary_directory.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/server.hpp"
@@ -99,7 +100,7 @@ class DerivedFilebufByUrl : public testing::Test {
   std::string at(const std::string& name) const { return served_.url() + '/' + name; }
 
   const temporary_directory directory_;
-  server served_;
+  ucx_server served_;
   const publication store_ = served_.publish_store(directory_ / "", {.writable = true});
 };
 

@@ -14,10 +14,12 @@
 #include <thread>
 #include <vector>
 
+#include "support/basics/effort.hpp"
 #include "support/basics/soon.hpp"
 #include "support/files/temporary_directory.hpp"
 #include "support/streams/stream_script.hpp"
 #include "support/transports/network.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
@@ -48,7 +50,7 @@ struct text_by_messages {
   std::string url() const { return server.url("text"); }
 
   std::string bytes;
-  ucx::server server{served_there()};
+  ucx_server server{served_there()};
   publication published;
 };
 
@@ -105,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Lanes, LanedStreamOracle, testing::Values<std::size_t>(
                          testing::PrintToStringParamName());
 
 TEST(LanedStream, MovesLargeCalls) {
-  const std::string text = sample_text(24'000'000, 3);
+  const std::string text = sample_text(effort(24'000'000U, 9'000'000U), 3);
   const text_by_messages served(text);
   const stream_options options{.connections = 3};
   std::string into(text.size(), '\0');
@@ -120,7 +122,7 @@ TEST(LanedStream, ReadsFilesAndStores) {
   const std::string text = sample_text(6'000'000, 4);
   std::filesystem::create_directory(directory / "store");
   directory.make("store/f", text);
-  server serving(over_messages());
+  ucx_server serving(over_messages());
   const publication file = serving.publish_file("file", directory / "store/f");
   const publication store = serving.publish_store(directory / "store", {.prefix = "s"});
   for (const char* name : {"file", "s/f"}) {
@@ -137,7 +139,7 @@ TEST(LanedStream, ReadsFilesAndStores) {
 TEST(LanedStream, ShowsWhatWasAddedToAFile) {
   const temporary_directory directory;
   const std::filesystem::path path = directory.make("file", std::string(10'000, 'a'));
-  server serving(over_messages());
+  ucx_server serving(over_messages());
   const publication file = serving.publish_file("file", path);
   ifstream in(serving.url("file"), ios::binary,
               stream_options{.buffer_size = 1000, .connections = 2});
@@ -185,7 +187,7 @@ TEST(LanedStream, IsOneOverWhatIsMappedOrWrittenOrFollowed) {
   const temporary_directory directory;
   std::filesystem::create_directory(directory / "store");
   directory.make("store/f", "text");
-  server serving;
+  ucx_server serving;
   const publication mapped = serving.allocate("mapped", 1 << 20, access::read_write);
   const publication store = serving.publish_store(directory / "store", {.writable = true});
   const stream_options options{.connections = 2};
@@ -247,7 +249,7 @@ TEST(LanedStream, GoesOnWithAServerThatWasStartedAgain) {
   const temporary_directory directory;
   const std::string text = sample_text(20'000'000, 5);
   const std::filesystem::path path = directory.make("file", text);
-  std::optional<server> serving(std::in_place, over_messages());
+  std::optional<ucx_server> serving(std::in_place, over_messages());
   server_options again = over_messages();
   again.bind = to_string(serving->address().socket);
   std::optional<publication> file = serving->publish_file("file", path);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "support/basics/soon.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/fstream.hpp"
@@ -29,7 +30,7 @@ using namespace std::chrono_literals;
 /// Nothing of an earlier test lingers, and later ones find what is usual.
 class Linger : public testing::Test {
  protected:
-  Linger() { linger_for(10s); }
+  Linger() { linger_for(60s); }  // longer than a busy machine takes between two streams
   ~Linger() override { linger_for(10s); }
 
   static void linger_for(std::chrono::nanoseconds longest) {
@@ -51,7 +52,7 @@ struct one_name {
       : served(options), name(served.publish("x", bytes)) {}
   std::uint64_t clients() const { return served.statistics().clients; }
 
-  server served;
+  ucx_server served;
   publication name;
 };
 

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/basics/soon.hpp"
 #include "support/streams/pipe_place.hpp"
 #include "ucx/client.hpp"
 #include "ucx/endpoint.hpp"
@@ -37,18 +38,19 @@ class PipeMeeting : public pipe_place {};
 TEST_F(PipeMeeting, StopsOpening) {
   std::stop_source stop;
   auto opening = open<ipipestream>({.stop = stop.get_token()});
-  while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(soon([this] { return broker_->waiting() > 0; }));
   stop.request_stop();
   EXPECT_EQ(opening.get().error(), errc::canceled);
 }
 
 TEST_F(PipeMeeting, SaysWhoDidNotCome) {
-  ipipestream in(name(), {.connect_timeout = 50ms});
+  // Longer than the server takes to answer: one that has not is what the error tells of.
+  ipipestream in(name(), {.connect_timeout = 3s});
   EXPECT_TRUE(in.fail());
   EXPECT_EQ(in.error(), errc::timed_out);
   EXPECT_NE(in.error_message().find("no writer came"), std::string::npos) << in.error_message();
   EXPECT_NE(in.error_message().find(name()), std::string::npos) << in.error_message();
-  opipestream out(name(), {.connect_timeout = 50ms});
+  opipestream out(name(), {.connect_timeout = 3s});
   EXPECT_EQ(out.error(), errc::timed_out);
   EXPECT_NE(out.error_message().find("no reader came"), std::string::npos) << out.error_message();
 }
@@ -75,7 +77,7 @@ TEST_F(PipeMeeting, NeedsABroker) {
 TEST_F(PipeMeeting, RefusesMoreThanMayWait) {
   broker_.emplace(server_, pipe_broker_options{.max_waiting = 1});
   auto first = open<ipipestream>({}, "a");
-  while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(soon([this] { return broker_->waiting() > 0; }));
   EXPECT_EQ(ipipestream(name("b")).error(), errc::busy);
   opipestream(name("a")).close();
   EXPECT_TRUE(first.get());
@@ -83,7 +85,7 @@ TEST_F(PipeMeeting, RefusesMoreThanMayWait) {
 
 TEST_F(PipeMeeting, TellsWhoWaitsThatTheBrokerEnds) {
   auto waiting = open<ipipestream>();
-  while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(soon([this] { return broker_->waiting() > 0; }));
   broker_.reset();
   EXPECT_EQ(waiting.get().error(), errc::closed_by_peer);
 }
@@ -131,7 +133,7 @@ class stranger {
 
 TEST_F(PipeMeeting, ConnectsOnlyToWhomItWasIntroduced) {
   auto opening = open<ipipestream>();
-  while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(soon([this] { return broker_->waiting() > 0; }));
   stranger writer{url(name())};
   std::string question("UXPQ\1\0\0\0\2\0\0\0\1\0\0\0\4\0pipe\0\0", 24);
   const std::string answer = writer.ask(question);
@@ -159,9 +161,9 @@ std::string question_of(char role, const std::string& of, const std::string& add
 TEST_F(PipeMeeting, LooksForAnotherWhereWhoWasIntroducedIsNotThere) {
   stranger gone{url(name())};
   gone.tell(question_of(1, "pipe", "127.0.0.1:1"));
-  while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(soon([this] { return broker_->waiting() > 0; }));
   auto writing = open<opipestream>();
-  while (broker_->introduced() == 0) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(soon([this] { return broker_->introduced() > 0; }));
   ipipestream in(name());
   opipestream out = writing.get();
   ASSERT_TRUE(out) << out.error_message();
@@ -182,7 +184,7 @@ TEST_F(PipeMeeting, StopsConnectingToWhoDoesNotAnswer) {
   ASSERT_EQ(::getsockname(mute.get(), bare, &size), 0);
   stranger silent{url(name())};
   silent.tell(question_of(1, "pipe", "127.0.0.1:" + std::to_string(ntohs(at.sin_port))));
-  while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(soon([this] { return broker_->waiting() > 0; }));
   std::stop_source stop;
   auto opening = open<opipestream>({.stop = stop.get_token()});
   ::pollfd connects{mute.get(), POLLIN, 0};

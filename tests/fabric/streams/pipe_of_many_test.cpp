@@ -115,12 +115,12 @@ TEST_P(PipeOfMany, WritesToSeveralReaders) {
 
 TEST_P(PipeOfMany, DropsASlowReaderWhereItMay) {
   auto quick = open<ipipestream>();
-  while (broker_->waiting() < 1) std::this_thread::sleep_for(1ms);
+  ASSERT_TRUE(soon([this] { return broker_->waiting() == 1; }));
   auto slow = open<ipipestream>({.window = one_window});
-  while (broker_->waiting() < 2) std::this_thread::sleep_for(1ms);
+  ASSERT_TRUE(soon([this] { return broker_->waiting() == 2; }));
+  // Longer than a thread that reads is kept from running.
   opipestream out(
-      name(),
-      {.readers = 2, .slow_reader = slow_reader_policy::drop, .slow_reader_timeout = 100ms});
+      name(), {.readers = 2, .slow_reader = slow_reader_policy::drop, .slow_reader_timeout = 3s});
   ASSERT_TRUE(out) << out.error_message();
   ipipestream stuck = slow.get();
   auto reading = std::async(std::launch::async, [&] {
@@ -143,7 +143,7 @@ TEST_P(PipeOfMany, DropsAReaderThatFetchesNothing) {
   auto stuck = open<ipipestream>();
   auto quick = open<ipipestream>();
   opipestream out(
-      name(), {.readers = 2, .slow_reader = slow_reader_policy::drop, .slow_reader_timeout = 1s});
+      name(), {.readers = 2, .slow_reader = slow_reader_policy::drop, .slow_reader_timeout = 3s});
   ASSERT_TRUE(out) << out.error_message();
   ipipestream here = stuck.get();
   auto reading = std::async(std::launch::async, [&] {

@@ -70,7 +70,7 @@ TEST_P(PipeOverMessages, FillTheWindowWhateverTheirLength) {
   message_pair both(GetParam());
   pipe_streambuf in(both.receiver(), both.back(), std::ios_base::in);
   pipe_streambuf out(both.sender_side(), std::move(*both.sender), std::ios_base::out,
-                     {.timeout = 500ms});
+                     {.timeout = 3s});
   const std::string large = text_of(9 * out.prepare().size());
   const auto all = static_cast<std::streamsize>(large.size());
   ASSERT_EQ(out.sputn(large.data(), all), all) << out.error_message();

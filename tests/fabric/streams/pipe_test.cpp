@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "support/basics/effort.hpp"
+#include "support/basics/soon.hpp"
 #include "support/streams/pipe_place.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
@@ -116,7 +117,7 @@ TEST_P(Pipe, LetsEitherSideComeFirst) {
   for (const bool reader_first : {true, false}) {
     auto reading = reader_first ? open<ipipestream>() : std::future<ipipestream>();
     auto writing = reader_first ? std::future<opipestream>() : open<opipestream>();
-    while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
+    EXPECT_TRUE(soon([this] { return broker_->waiting() > 0; }));
     if (reader_first) {
       writing = open<opipestream>();
     } else {
@@ -187,13 +188,14 @@ TEST_P(Pipe, HoldsTheWriterBackAtTheWindow) {
   out_->clear();
   auto rest = std::async(std::launch::async, [&] {
     std::size_t at = done;
-    while (at < much.size()) {
+    const auto may_go_on = [this] { return !out_->error() || out_->error() == errc::timed_out; };
+    while (at < much.size() && may_go_on()) {
       out_->clear();
       const std::size_t step = std::min(one_window, much.size() - at);
       at += static_cast<std::size_t>(
           out_->rdbuf()->sputn(much.data() + at, static_cast<std::streamsize>(step)));
     }
-    while (!out_->flush()) out_->clear();
+    while (!out_->flush() && may_go_on()) out_->clear();
   });
   std::string came(much.size(), '\0');
   in_->read(came.data(), static_cast<std::streamsize>(came.size()));
@@ -309,7 +311,7 @@ TEST_P(Pipe, StopsAReadFromAnotherThread) {
   });
   const auto begin = clock::now();
   in_->get();
-  EXPECT_LT(clock::now() - begin, 10s);
+  EXPECT_LT(clock::now() - begin, 30s);
   EXPECT_TRUE(in_->bad());
   EXPECT_FALSE(in_->eof());
   EXPECT_EQ(in_->error(), errc::canceled);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "support/files/temporary_directory.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
@@ -35,7 +36,7 @@ class StoreStream : public testing::Test {
   std::string file(const std::string& name) const { return content_of(directory_ / name); }
 
   const temporary_directory directory_;
-  server served_;
+  ucx_server served_;
   publication store_ = served_.publish_store(directory_ / "", {.writable = true});
   client client_{served_.url()};
 };
@@ -136,7 +137,7 @@ class SmallStore : public testing::Test {
   bool exists(const std::string& name) const { return std::filesystem::exists(directory_ / name); }
 
   const temporary_directory directory_;
-  server served_;
+  ucx_server served_;
   publication store_ = served_.publish_store(
       directory_ / "", {.writable = true, .quota = 2 * largest, .max_file_size = largest});
 };
@@ -363,7 +364,7 @@ TEST_F(StoreStream, ReportsAFullDiskAndLeavesNothing) {
     EXPECT_EQ(ec, errc::no_such_name);
     // What the writer gave up is room again.
     bool fits = false;
-    for (int i = 0; i < 500 && !fits; ++i) {
+    for (int i = 0; i < 2000 && !fits; ++i) {
       ofstream next(at("full/next"));
       next << std::string(900'000, 'y');
       next.close();

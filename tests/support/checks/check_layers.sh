@@ -12,11 +12,11 @@ failures=0
 
 # The folders of each, from the lowest: a file includes what is of its own folder, or of one before it.
 declare -A folders=(
-  [src]='base os wire ucp cuda worker connection file memory region/exposed region/paths region/remote message store server client api'
+  [src]='base os wire call ucp carrier cuda worker connection file memory region/exposed region/paths region/remote message store server client api'
   [streams]='engine files pipes adapters'
   [tools]='output process agent copying commands')
 declare -A siblings=([client]=server) # see nothing of each other
-knows_ucx=' ucp worker connection region/exposed region/paths region/remote message '
+knows_ucx=' ucp carrier worker connection region/exposed region/paths region/remote message '
 declare -A rank=()
 for top in "${!folders[@]}"; do
   height=0
@@ -116,7 +116,7 @@ while read -r file line what; do
   # What lies beside it is an example, too.
   if [[ $what == \"* && $beside != */* && -f $(dirname "$file")/$beside ]]; then continue; fi
   # One side of these has UCX alone, and shows UCX's own calls.
-  if [[ $file == examples/plain_* && $what == *ucp/api/ucp.h* ]]; then continue; fi
+  if [[ $file == examples/@(plain_|ucxx_)* && $what == *ucp/api/ucp.h* ]]; then continue; fi
   if [[ $what == \"* ]] || is_ucx "$what"; then
     complain "$file" "$line" "$what" "an example shows what users have: public headers, in <>"
   fi

@@ -103,6 +103,10 @@ int tell(int attribute, void* into, const std::optional<fake_memory>& memory) {
     case 14:
       *static_cast<std::uint64_t*>(into) = memory ? driver().handle_types_of(*memory) : 0;
       return 0;
+    case 15:
+      *static_cast<unsigned*>(into) =
+          memory && driver().do_adapters_reach(memory->address, memory->size) ? 1U : 0U;
+      return 0;
     case 17:
       *static_cast<CUmemPoolHandle_st**>(into) = memory ? memory->pool : nullptr;
       return 0;
@@ -123,6 +127,27 @@ void fake_cuda_fail(const char* function, int after, int times, int result) {
 }
 void fake_cuda_refuse_unknown(int refuse) { driver().refuse_unknown(refuse != 0); }
 void fake_cuda_reallocate(std::uint64_t address) { driver().reallocate(address); }
+void fake_cuda_let_adapters_reach(int reach) { driver().let_adapters_reach(reach != 0); }
+void fake_cuda_order_adapter_writes(int order) { driver().order_adapter_writes(order); }
+int fake_cuda_adapter_reaches(std::uint64_t address, std::size_t size) {
+  return driver().do_adapters_reach(address, size) ? 1 : 0;
+}
+int fake_cuda_adapter_read(void* into, std::uint64_t from, std::size_t size) {
+  return driver().read_by_adapter(into, from, size);
+}
+int fake_cuda_adapter_write(std::uint64_t into, const void* from, std::size_t size) {
+  return driver().write_by_adapter(into, from, size);
+}
+int fake_cuda_has(std::uint64_t address) {
+  const std::optional<fake_memory> found = driver().find(address);
+  return found && found->kind != fake_kind::pinned ? 1 : 0;
+}
+int fake_cuda_read_aside(void* into, std::uint64_t from, std::size_t size) {
+  return driver().copy_aside(from, into, size, false);
+}
+int fake_cuda_write_aside(std::uint64_t into, const void* from, std::size_t size) {
+  return driver().copy_aside(into, const_cast<void*>(from), size, true);
+}
 std::uint64_t fake_cuda_calls(const char* function) { return driver().calls(function); }
 std::uint64_t fake_cuda_copies(fake_cuda_direction direction) { return driver().copies(direction); }
 std::uint64_t fake_cuda_bytes(fake_cuda_direction direction) { return driver().bytes(direction); }
@@ -383,6 +408,10 @@ int cuCtxGetDevice(int* device) {
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
   return answer("cuDeviceGetAttribute",
                 [&] { return driver().attribute_of_device(attribute, device, value); });
+}
+int cuFlushGPUDirectRDMAWrites(int target, int scope) {
+  return answer("cuFlushGPUDirectRDMAWrites",
+                [&] { return driver().flush_adapter_writes(target, scope); });
 }
 int cuEventCreate(CUevent_st** made, unsigned) {
   return answer("cuEventCreate", [&] { return driver().make_event(made); });

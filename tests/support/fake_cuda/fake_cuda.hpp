@@ -54,6 +54,24 @@ void fake_cuda_refuse_unknown(int refuse);
 /// What is allocated at `address`, its first one, is freed, and the same address given out again.
 void fake_cuda_reallocate(std::uint64_t address);
 
+/// Whether adapters of the network reach devices' memory, and which of cuda.h's orders their writes
+/// have (0: none, 100: the owner's, which is the default, 200: all devices'). Without an order
+/// nothing but adapters sees what they wrote until cuFlushGPUDirectRDMAWrites.
+void fake_cuda_let_adapters_reach(int reach);
+void fake_cuda_order_adapter_writes(int order);
+/// Returns whether an adapter reaches these bytes.
+int fake_cuda_adapter_reaches(std::uint64_t address, std::size_t size);
+/// An adapter copies out of, or into, memory of a device, without any stream. Returns 0, or why it
+/// can not (cuda.h's number).
+int fake_cuda_adapter_read(void* into, std::uint64_t from, std::size_t size);
+int fake_cuda_adapter_write(std::uint64_t into, const void* from, std::size_t size);
+
+/// What UCX does with its own streams. Returns whether an address is of a device's memory, and
+/// copies out of and into it. Each returns 0, or why it can not.
+int fake_cuda_has(std::uint64_t address);
+int fake_cuda_read_aside(void* into, std::uint64_t from, std::size_t size);
+int fake_cuda_write_aside(std::uint64_t into, const void* from, std::size_t size);
+
 /// How many calls of `function` there were.
 std::uint64_t fake_cuda_calls(const char* function);
 
@@ -136,6 +154,10 @@ int cuStreamWaitValue32_v2(struct CUstream_st* stream, std::uint64_t word, std::
                            unsigned flags);
 int cuMemHostRegister_v2(void* memory, std::size_t size, unsigned flags);
 int cuMemHostGetDevicePointer_v2(std::uint64_t* seen, void* memory, unsigned flags);
+int cuFlushGPUDirectRDMAWrites(int target, int scope);
+int cuDeviceGetAttribute(int* value, int attribute, int device);
+int cuDeviceGet(int* made, int ordinal);
+int cuPointerGetAttributes(unsigned count, int* attributes, void** values, std::uint64_t address);
 int cuMemGetAddressRange_v2(std::uint64_t* begin, std::size_t* size, std::uint64_t address);
 int cuMemCreate(std::uint64_t* made, std::size_t size, const fake_cuda_properties* wanted,
                 unsigned long long flags);

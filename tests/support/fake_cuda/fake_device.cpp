@@ -70,6 +70,9 @@ void fake_cuda::forget() {
   initialised_in_ = 0;
   refuses_unknown_ = false;
   allows_stream_mem_ops_ = false;
+  in_reach_ = true;
+  adapter_order_ = order_of_owner;
+  arrivals_.clear();
   plans_.clear();
   calls_.clear();
   primary_.clear();
@@ -254,9 +257,26 @@ int fake_cuda::attribute_of_device(int attribute, int device, int* value) {
   if (device / most_devices != generation_ || device % most_devices >= devices_) {
     return invalid_device;
   }
-  if (attribute != can_use_stream_mem_ops) return invalid_value;
-  *value = allows_stream_mem_ops_ ? 1 : 0;
-  return success;
+  constexpr int can_use_adapters = 116;
+  constexpr int flush_options = 117;
+  constexpr int adapter_order = 118;
+  constexpr int flushed_by_host = 1;
+  switch (attribute) {
+    case can_use_stream_mem_ops:
+      *value = allows_stream_mem_ops_ ? 1 : 0;
+      return success;
+    case can_use_adapters:
+      *value = in_reach_ ? 1 : 0;
+      return success;
+    case flush_options:
+      *value = in_reach_ ? flushed_by_host : 0;
+      return success;
+    case adapter_order:
+      *value = in_reach_ ? adapter_order_ : 0;
+      return success;
+    default:
+      return invalid_value;
+  }
 }
 
 void fake_cuda::allow_stream_mem_ops(bool allow) {

@@ -104,6 +104,12 @@ struct fake_copy {
   int device = 0;                          // which makes it
 };
 
+/// What an adapter wrote, and its device does not see yet.
+struct fake_arrival {
+  std::uint64_t into = 0;
+  std::vector<std::byte> bytes;
+};
+
 /// What a stream does next: a copy; or it comes to an event, or waits for one, or for a word.
 struct fake_step {
   fake_copy copy = {};
@@ -188,6 +194,14 @@ class fake_cuda {
   std::size_t reservations();
   std::size_t imported_pools();
 
+  void let_adapters_reach(bool reach);
+  void order_adapter_writes(int order);
+  bool do_adapters_reach(std::uint64_t address, std::size_t size);
+  int read_by_adapter(void* into, std::uint64_t from, std::size_t size);
+  int write_by_adapter(std::uint64_t into, const void* from, std::size_t size);
+  int flush_adapter_writes(int target, int scope);
+  int copy_aside(std::uint64_t device, void* host, std::size_t size, bool into_device);
+
   int start(CUstream_st* stream, const fake_copy& wanted);
   int copy_now(const fake_copy& wanted);
   int make_stream(CUstream_st** made);
@@ -232,12 +246,15 @@ class fake_cuda {
     int times = 0;
     int result = 0;
   };
+  static constexpr int order_of_owner = 100;
   static constexpr std::uint64_t seen_from = std::uint64_t{1} << 56U;
   CUctx_st* current();
   int end(CUctx_st* context);
   int enter_locked(const std::string& function);
   fake_memory* holder(std::uint64_t address);
   bool is_gone(std::uint64_t address) const;
+  fake_memory* in_reach(std::uint64_t address, std::size_t size);
+  void store(const fake_arrival& what);
   void retire(const fake_memory& memory);
   int check(const fake_copy& wanted);
   std::byte* reach(std::uint64_t address, std::size_t size, int by, unsigned needed,
@@ -260,6 +277,9 @@ class fake_cuda {
   std::atomic<int> initialised_in_{0};  // which process, that has not been reset since
   bool refuses_unknown_ = false;
   bool allows_stream_mem_ops_ = false;
+  bool in_reach_ = true;  // of adapters
+  int adapter_order_ = order_of_owner;
+  std::vector<fake_arrival> arrivals_;  // the oldest first
   std::uint64_t last_number_ = 0;
   int devices_ = 0;
   int generation_ = 0;

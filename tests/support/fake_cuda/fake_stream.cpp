@@ -7,6 +7,16 @@
 #include "fake_results.hpp"
 
 namespace ucx::test {
+namespace {
+
+/// Returns whether the stream is CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, or null for either.
+bool is_default_stream(CUstream_st* stream) {
+  const auto legacy = reinterpret_cast<CUstream_st*>(1);
+  const auto per_thread = reinterpret_cast<CUstream_st*>(2);
+  return stream == nullptr || stream == legacy || stream == per_thread;
+}
+
+}  // namespace
 
 int fake_cuda::start(CUstream_st* stream, const fake_copy& wanted) {
   const std::lock_guard guard(mutex_);
@@ -61,8 +71,15 @@ int fake_cuda::make_event(CUevent_st** made) {
 int fake_cuda::record(CUevent_st* event, CUstream_st* stream) {
   const std::lock_guard guard(mutex_);
   if (current() == nullptr) return invalid_context;
+  if (events_.count(event) == 0) return invalid_handle;
+  // Nothing is enqueued on a default stream here, and it waits for no other stream.
+  if (is_default_stream(stream)) {
+    event->reached = ++event->recorded;
+    changed_.notify_all();
+    return success;
+  }
   const auto found = streams_.find(stream);
-  if (found == streams_.end() || events_.count(event) == 0) return invalid_handle;
+  if (found == streams_.end()) return invalid_handle;
   if (event->context != stream->context) return invalid_handle;
   ++event->recorded;
   found->second.push_back({.reaches = event});
@@ -108,11 +125,8 @@ int fake_cuda::end_event(CUevent_st* event) {
 int fake_cuda::context_of(CUstream_st* stream, CUctx_st** context) {
   const std::lock_guard guard(mutex_);
   if (!initialised_) return not_initialized;
-  const auto legacy = reinterpret_cast<CUstream_st*>(1);
-  const auto per_thread = reinterpret_cast<CUstream_st*>(2);
-  const bool is_default = stream == nullptr || stream == legacy || stream == per_thread;
-  if (!is_default && streams_.count(stream) == 0) return invalid_handle;
-  *context = is_default ? current() : stream->context;
+  if (!is_default_stream(stream) && streams_.count(stream) == 0) return invalid_handle;
+  *context = is_default_stream(stream) ? current() : stream->context;
   return *context != nullptr ? success : invalid_context;
 }
 

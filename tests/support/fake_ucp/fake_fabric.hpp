@@ -17,6 +17,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "support/fake_ucp/fake_devices.hpp"
 #include "support/fake_ucp/fake_network.hpp"
 #include "support/fake_ucp/fake_objects.hpp"
 #include "support/fake_ucp/simulation_lock.hpp"
@@ -109,6 +110,13 @@ class fabric {
   void complete(request_ptr request, ucs_status_t status, std::size_t length = 0);
   void settle_flushes(const connection_ptr& link, int index);
   std::vector<std::uint64_t> sums(const std::byte* bytes, std::size_t size) const;
+  bool is_on_device(const void* address) const {
+    return devices != nullptr && devices->has(address);
+  }
+  /// Copies from, or to, memory of a process: a device's, too. Returns whether it was possible.
+  bool load(std::vector<std::byte>& into, const std::byte* from, std::size_t size,
+            bool hardware) const;
+  bool store(std::byte* into, std::span<const std::byte> from, bool hardware) const;
 
   // The wire.
   void post(const connection_ptr& link, int index, transmission what, bool hardware = false);
@@ -122,6 +130,7 @@ class fabric {
 
   mutable simulation_lock mutex;
   link_options link;
+  std::shared_ptr<fake_devices> devices;
   const std::uint64_t seed;
   fault_plan faults;
   std::function<void(const sighting&)> watcher;
@@ -151,7 +160,7 @@ class fabric {
   void take_piece(const connection_ptr& link, int index, bool hardware, std::uint64_t id,
                   std::size_t length);
   void sent_last(const connection_ptr& link, int index, const transmission& done);
-  bool read_source(transmission& from, std::size_t length, frame& into);
+  bool read_source(transmission& from, std::size_t length, bool hardware, frame& into);
   void arrive(frame what, bool hardware);
   void release_room(const frame& what);
   item next_item(worker_object& worker);

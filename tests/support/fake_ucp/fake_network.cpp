@@ -45,6 +45,10 @@ void fake_process::kill() {
   network_.kill(state_);
 }
 
+void install(fake_process& member, std::shared_ptr<fake_devices> devices) {
+  static_cast<fake_ucp&>(member.api()).install(std::move(devices));
+}
+
 void fake_process::share_memory() noexcept { static_cast<fake_ucp&>(*api_).share_memory(); }
 
 void fake_process::let_cheap_clock_lag(std::chrono::nanoseconds by) noexcept {

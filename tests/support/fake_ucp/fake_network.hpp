@@ -57,6 +57,8 @@ struct link_options {
   /// How soon, and as what, the death of a process shows at its peers (mode PEER only).
   std::chrono::nanoseconds death_notice = std::chrono::milliseconds(5);
   ucs_status_t death_status = UCS_ERR_CONNECTION_RESET;
+  /// The host that a listener sees its peers come from; empty: where they connected to.
+  std::string client_host = {};
   /// What connecting to a port without listener ends with.
   ucs_status_t refused_status = UCS_ERR_NOT_CONNECTED;
   /// A failing connection calls the error handler before it completes the operations, or after.

@@ -60,6 +60,8 @@ struct context_object {
   process_state* process = nullptr;
   std::uint64_t features = 0;
   std::vector<lane> lanes;
+  bool knows_devices = false;
+  bool emulates = true;
   std::size_t workers = 0;
   std::size_t memories = 0;
 };
@@ -75,11 +77,14 @@ struct memory_object {
   std::byte* base = nullptr;
   std::size_t length = 0;
   void* allocated = nullptr;
+  ucs_memory_type_t type = UCS_MEMORY_TYPE_HOST;
+  bool in_reach = true;  // of adapters, when it was mapped
 };
 
 struct rkey_object {
   endpoint_object* endpoint = nullptr;
   std::uint64_t memory_id = 0;
+  ucs_memory_type_t type = UCS_MEMORY_TYPE_HOST;
 };
 
 /// What the user holds while an operation is in flight.
@@ -139,6 +144,7 @@ struct frame {
   std::size_t charged = 0;  // bytes of the socket buffer that it occupies
   unsigned am_id = 0;
   bool reply = false;
+  bool by_adapter = false;
   std::uint64_t address = 0;
   std::uint64_t memory_id = 0;
   ucs_status_t status = UCS_OK;

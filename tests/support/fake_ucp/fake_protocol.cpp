@@ -172,8 +172,16 @@ void fabric::take_data(frame& what) {
     if (what.status != UCS_OK) fail_side(what.link, what.to, what.status);
     return;
   }
-  if (what.status != UCS_OK) return finish(what.link, what.to, wanted, what.status);
-  std::copy(what.bytes.begin(), what.bytes.end(), wanted->target + what.offset);
+  if (what.status != UCS_OK) {
+    finish(what.link, what.to, wanted, what.status);
+    // An access that an adapter refuses ends the connection.
+    if (!link.emulated_rma && what.link->detects_failure)
+      fail_side(what.link, what.to, what.status);
+    return;
+  }
+  if (!store(wanted->target + what.offset, what.bytes, what.by_adapter)) {
+    return finish(what.link, what.to, wanted, UCS_ERR_IO_ERROR);
+  }
   wanted->received += what.bytes.size();
   if (wanted->received < what.total) return;
   if (wanted->kind == call::get) see(call::get, false, what.total);
@@ -198,10 +206,9 @@ void fabric::take_get(frame& what, bool hardware) {
 }
 
 void fabric::take_put(frame& what, bool hardware) {
-  const bool inside = is_exposed(what);
+  bool inside = is_exposed(what);
   if (inside) {
-    std::copy(what.bytes.begin(), what.bytes.end(),
-              reinterpret_cast<std::byte*>(what.address) + what.offset);
+    inside = store(reinterpret_cast<std::byte*>(what.address) + what.offset, what.bytes, hardware);
   } else if (!hardware) {
     violate("a peer's put reached memory that is not mapped: UCX checks nothing");
   }

@@ -105,6 +105,7 @@ class fake_ucp final : public detail::ucp_api {
   /// is simulated.
   bool may_share_memory() const noexcept override { return shares_memory_; }
   void share_memory() noexcept { shares_memory_ = true; }
+  void install(std::shared_ptr<fake_devices> devices);
 
   std::vector<detail::rdma_port> rdma_ports() const override;
   bool is_rdma_port_there(std::string_view name) const override;

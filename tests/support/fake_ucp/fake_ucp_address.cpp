@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "support/fake_ucp/fake_fabric.hpp"
 
@@ -20,6 +21,7 @@ struct packed {
 
 constexpr std::uint64_t address_kind = 0x6164647265737321U;
 constexpr std::uint64_t rkey_kind = 0x726b65792121212eU;
+constexpr std::size_t type_at = 8;
 constexpr std::array<std::byte, 10> rkey_head{std::byte{1}, {}, {}, {}, {},
                                               {},           {}, {}, {}, std::byte{sizeof(packed)}};
 
@@ -55,21 +57,26 @@ std::optional<std::uint64_t> read_address(const ucp_address_t* address) {
 
 // Laid out as UCX's: a map of memory domains, the type of memory, and for the only domain a length
 // and the bytes.
-void* make_rkey(std::uint64_t memory_id, std::size_t& size) {
-  const std::unique_ptr<packed> content(pack(rkey_kind, memory_id));
+void* make_rkey(const packed_rkey& named, std::size_t& size) {
+  const std::unique_ptr<packed> content(pack(rkey_kind, named.memory_id));
   size = rkey_head.size() + sizeof(packed);
   auto* const made = new std::byte[size];
   std::copy(rkey_head.begin(), rkey_head.end(), made);
+  made[type_at] = static_cast<std::byte>(named.type);
   std::memcpy(made + rkey_head.size(), content.get(), sizeof(packed));
   return made;
 }
 
 void free_rkey(void* buffer) { delete[] static_cast<std::byte*>(buffer); }
 
-std::optional<std::uint64_t> read_rkey(const void* buffer) {
-  const auto* const bytes = static_cast<const std::byte*>(buffer);
-  if (!std::equal(rkey_head.begin(), rkey_head.end(), bytes)) return std::nullopt;
-  return unpack(rkey_kind, bytes + rkey_head.size());
+std::optional<packed_rkey> read_rkey(const void* buffer) {
+  std::array<std::byte, rkey_head.size()> head;
+  std::memcpy(head.data(), buffer, head.size());
+  const auto type = static_cast<ucs_memory_type_t>(std::exchange(head[type_at], std::byte{0}));
+  if (head != rkey_head || type >= UCS_MEMORY_TYPE_LAST) return std::nullopt;
+  const auto id = unpack(rkey_kind, static_cast<const std::byte*>(buffer) + head.size());
+  if (!id) return std::nullopt;
+  return packed_rkey{*id, type};
 }
 
 }  // namespace ucx::test

@@ -1,6 +1,7 @@
 // Contexts and configuration of the simulated UCX.
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "support/fake_ucp/fake_ucp_entry.hpp"
 
@@ -36,6 +37,12 @@ const std::map<std::string, std::string>& defaults() {
   return values;
 }
 
+// "rc" stands for "rc_verbs" and "rc_mlx5".
+bool is_alias(std::string_view one, std::string_view name) {
+  return (one == "rc" || one == "dc" || one == "ud") && name.starts_with(one) &&
+         name.substr(one.size()).starts_with('_');
+}
+
 bool lists(const std::string& list, std::string_view name) {
   std::string_view rest = list;
   const bool negated = rest.starts_with('^');
@@ -43,7 +50,7 @@ bool lists(const std::string& list, std::string_view name) {
   while (!rest.empty()) {
     const auto comma = rest.find(',');
     const auto one = rest.substr(0, comma);
-    if (one == "all" || one == name) return !negated;
+    if (one == "all" || one == name || is_alias(one, name)) return !negated;
     if (comma == std::string_view::npos) return negated;
     rest.remove_prefix(comma + 1);
   }
@@ -56,10 +63,10 @@ std::string value_of(const sim::config_object& from, const std::string& key) {
 }
 
 // "tcp/lo" is in use where TLS allows tcp, and NET_DEVICES lo.
-bool is_allowed(const sim::config_object& by, const sim::lane& lane) {
+bool is_allowed(const sim::config_object& by, const sim::lane& lane, bool has_devices) {
   const auto& transport = lane.transport;
-  const bool local =
-      transport == "self" || transport == "posix" || transport == "sysv" || transport == "cma";
+  const bool local = transport == "self" || transport == "posix" || transport == "sysv" ||
+                     transport == "cma" || (has_devices && transport.starts_with("cuda_"));
   if (!lists(value_of(by, "TLS"), transport)) return false;
   return local || lists(value_of(by, "NET_DEVICES"), lane.device);
 }
@@ -92,7 +99,10 @@ ucs_status_t fake_ucp::config_modify(ucp_config_t* config, const char* key, cons
   auto* const object = in.find(network_.configurations, config);
   if (object == nullptr) return UCS_ERR_INVALID_PARAM;
   if (in.refused()) return in.verdict().status;
-  const auto& unknown = network_.link.unknown_keys;
+  const auto& own = network_.link;
+  const bool is_old = std::pair(own.version_major, own.version_minor) < std::pair(1U, 21U);
+  if (is_old && std::string_view(key) == "PROTO_EMULATION_ENABLE") return UCS_ERR_NO_ELEM;
+  const auto& unknown = own.unknown_keys;
   if (std::find(unknown.begin(), unknown.end(), key) != unknown.end()) return UCS_ERR_NO_ELEM;
   object->values[key] = value;
   return UCS_OK;
@@ -123,9 +133,16 @@ ucs_status_t fake_ucp::init(const ucp_params_t* params, const ucp_config_t* conf
   for (const auto& resource : network_.link.resources) {
     const auto slash = resource.find('/');
     sim::lane lane{resource.substr(0, slash), resource.substr(slash + 1)};
-    if (is_allowed(*chosen, lane)) made->lanes.push_back(std::move(lane));
+    if (is_allowed(*chosen, lane, network_.devices != nullptr))
+      made->lanes.push_back(std::move(lane));
   }
   if (made->lanes.empty()) return UCS_ERR_NO_DEVICE;
+  made->knows_devices =
+      network_.devices != nullptr &&
+      std::any_of(made->lanes.begin(), made->lanes.end(),
+                  [](const sim::lane& each) { return each.transport == "cuda_copy"; });
+  const auto emulation = chosen->values.find("PROTO_EMULATION_ENABLE");
+  made->emulates = emulation == chosen->values.end() || emulation->second != "n";
   *context = reinterpret_cast<ucp_context_h>(network_.contexts.add(std::move(made)));
   return UCS_OK;
 }
@@ -153,7 +170,8 @@ void fake_ucp::cleanup(ucp_context_h context) {
 
 ucs_status_t fake_ucp::context_query(ucp_context_h context, ucp_context_attr_t* attributes) {
   api_entry in(*this, call::context_query);
-  if (in.find(network_.contexts, context) == nullptr) return UCS_ERR_INVALID_PARAM;
+  const auto* const object = in.find(network_.contexts, context);
+  if (object == nullptr) return UCS_ERR_INVALID_PARAM;
   if (in.refused()) return in.verdict().status;
   if ((attributes->field_mask & UCP_ATTR_FIELD_REQUEST_SIZE) != 0) attributes->request_size = 240;
   if ((attributes->field_mask & UCP_ATTR_FIELD_THREAD_MODE) != 0) {
@@ -161,6 +179,7 @@ ucs_status_t fake_ucp::context_query(ucp_context_h context, ucp_context_attr_t* 
   }
   if ((attributes->field_mask & UCP_ATTR_FIELD_MEMORY_TYPES) != 0) {
     attributes->memory_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+    if (object->knows_devices) attributes->memory_types |= UCS_BIT(UCS_MEMORY_TYPE_CUDA);
   }
   if ((attributes->field_mask & UCP_ATTR_FIELD_NAME) != 0) {
     std::snprintf(attributes->name, sizeof(attributes->name), "%s", process_.name.c_str());

@@ -7,6 +7,7 @@
 
 #include "support/fake_ucp/fake_ucp_address.hpp"
 #include "support/fake_ucp/fake_ucp_entry.hpp"
+#include "ucx/socket_address.hpp"
 
 namespace ucx::test {
 namespace {
@@ -73,6 +74,10 @@ sim::endpoint_object* connect_by_socket(sim::fabric& network, sim::worker_object
   const auto link = network.connect(worker, nullptr);
   auto& own = link->sides[0];
   own.address = copy_address(params.sockaddr);
+  if (!network.link.client_host.empty()) {
+    const socket_address from(network.link.client_host, 0);
+    std::memcpy(&own.address, from.native(), from.native_size());
+  }
   sim::set_port(own.address, network.next_port++);
   network.dial(link, copy_address(params.sockaddr), planned.delay);
   return attach(network, link, 0, params);

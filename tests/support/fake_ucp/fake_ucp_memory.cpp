@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "support/fake_ucp/fake_ucp_address.hpp"
 #include "support/fake_ucp/fake_ucp_entry.hpp"
@@ -11,7 +12,20 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
+// UCX finds out what it is not told. What it is told wrong it believes.
+ucs_memory_type_t type_of(sim::fabric& network, const sim::context_object& context,
+                          const ucp_mem_map_params_t& params) {
+  if ((params.field_mask & UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE) != 0) return params.memory_type;
+  const bool device = context.knows_devices && network.devices->has(params.address);
+  return device ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
+}
+
 }  // namespace
+
+void fake_ucp::install(std::shared_ptr<fake_devices> devices) {
+  const sim::lock_type guard(network_.mutex);
+  network_.devices = std::move(devices);
+}
 
 ucs_status_t fake_ucp::mem_map(ucp_context_h context, const ucp_mem_map_params_t* params,
                                ucp_mem_h* memory) {
@@ -25,7 +39,18 @@ ucs_status_t fake_ucp::mem_map(ucp_context_h context, const ucp_mem_map_params_t
                         (params->flags & UCP_MEM_MAP_ALLOCATE) != 0;
   if (!allocate && !has_address) return UCS_ERR_INVALID_PARAM;
   if (!allocate && params->address == nullptr && params->length > 0) return UCS_ERR_INVALID_PARAM;
+  const ucs_memory_type_t type =
+      allocate ? UCS_MEMORY_TYPE_HOST : type_of(network_, *parent, *params);
+  const bool is_device = type != UCS_MEMORY_TYPE_HOST;
+  if (is_device && (!parent->knows_devices || type != UCS_MEMORY_TYPE_CUDA)) {
+    return UCS_ERR_INVALID_PARAM;
+  }
+  const bool at_device =
+      network_.devices != nullptr && !allocate && network_.devices->has(params->address);
+  if (at_device != is_device) in.violate("names another type of memory than it is");
   auto made = std::make_unique<sim::memory_object>();
+  made->type = type;
+  made->in_reach = !is_device || network_.devices->is_in_reach(params->address, params->length);
   made->context = parent;
   made->id = network_.next_id++;
   made->length = params->length;
@@ -71,7 +96,7 @@ ucs_status_t fake_ucp::mem_query(ucp_mem_h memory, ucp_mem_attr_t* attributes) {
   if ((attributes->field_mask & UCP_MEM_ATTR_FIELD_LENGTH) != 0)
     attributes->length = object->length;
   if ((attributes->field_mask & UCP_MEM_ATTR_FIELD_MEM_TYPE) != 0) {
-    attributes->mem_type = UCS_MEMORY_TYPE_HOST;
+    attributes->mem_type = object->type;
   }
   return UCS_OK;
 }
@@ -84,7 +109,7 @@ ucs_status_t fake_ucp::rkey_pack(ucp_context_h context, ucp_mem_h memory, void**
     return UCS_ERR_INVALID_PARAM;
   }
   if (in.refused()) return in.verdict().status;
-  *buffer = make_rkey(object->id, *size);
+  *buffer = make_rkey({object->id, object->type}, *size);
   network_.rkey_buffers.insert(*buffer);
   return UCS_OK;
 }
@@ -100,14 +125,15 @@ ucs_status_t fake_ucp::ep_rkey_unpack(ucp_ep_h endpoint, const void* buffer, ucp
   auto* const object = in.find(network_.endpoints, endpoint);
   if (object == nullptr) return UCS_ERR_INVALID_PARAM;
   if (in.refused()) return in.verdict().status;
-  const auto id = read_rkey(buffer);
-  if (!id) {
+  const auto content = read_rkey(buffer);
+  if (!content) {
     in.violate("with bytes that are not an intact key: UCX crashes on such");
     return UCS_ERR_INVALID_PARAM;
   }
   auto made = std::make_unique<sim::rkey_object>();
   made->endpoint = object;
-  made->memory_id = *id;
+  made->memory_id = content->memory_id;
+  made->type = content->type;
   ++object->rkeys;
   *key = reinterpret_cast<ucp_rkey_h>(network_.rkeys.add(std::move(made)));
   return UCS_OK;

@@ -15,6 +15,8 @@ void count_bytes(sim::fabric& network, call which, std::size_t size) {
 struct one_sided {
   sim::endpoint_object* endpoint = nullptr;
   std::uint64_t memory_id = 0;
+  ucs_memory_type_t type = UCS_MEMORY_TYPE_HOST;  // of the peer's memory
+  bool hardware = false;
   ucs_status_t status = UCS_OK;
 };
 
@@ -34,16 +36,47 @@ one_sided check(api_entry& in, sim::fabric& network, ucp_ep_h endpoint, ucp_rkey
   } else {
     result.status = result.endpoint->failure;
     result.memory_id = unpacked->memory_id;
+    result.type = unpacked->type;
   }
   return result;
 }
 
+// UCX finds out what it is not told. What it is told wrong it believes, and its processor touches a
+// device's memory.
+ucs_memory_type_t local_type(api_entry& in, const sim::fabric& network,
+                             const sim::context_object& context, const void* bytes,
+                             const ucp_request_param_t& params) {
+  const bool device = network.is_on_device(bytes);
+  const auto found = device && context.knows_devices ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
+  const bool named = (params.op_attr_mask & UCP_OP_ATTR_FIELD_MEMORY_TYPE) != 0;
+  const auto type = named ? params.memory_type : found;
+  if (device != (type == UCS_MEMORY_TYPE_CUDA)) in.violate("with memory of another type");
+  return type;
+}
+
+// Decides who moves the bytes: hardware, UCX itself, or nobody.
+void choose_protocol(api_entry& in, sim::fabric& network, call which, const void* local,
+                     std::size_t size, const ucp_request_param_t& params, one_sided& checked) {
+  if (checked.status != UCS_OK) return;
+  const auto& context = *checked.endpoint->worker->context;
+  const auto type = local_type(in, network, context, local, params);
+  const auto* const there = network.memory(checked.memory_id);
+  const bool peers_device = checked.type != UCS_MEMORY_TYPE_HOST;
+  const bool reaches_peer = !peers_device || (there != nullptr && there->in_reach);
+  const bool reaches_own =
+      type == UCS_MEMORY_TYPE_HOST || network.devices->is_in_reach(local, size);
+  const bool lacks_get = which == call::get && peers_device && network.devices->emulates_gets();
+  checked.hardware = !network.link.emulated_rma && reaches_peer && reaches_own && !lacks_get;
+  if (!checked.hardware && !context.emulates) checked.status = UCS_ERR_CANCELED;
+}
+
 // Sends what starts the operation: now, or later where a delay is planned.
-void start(sim::fabric& network, sim::endpoint_object& endpoint, std::uint64_t operation,
+void start(sim::fabric& network, const one_sided& checked, std::uint64_t operation,
            sim::transmission what, const fault& planned) {
+  const sim::endpoint_object& endpoint = *checked.endpoint;
   const auto link = endpoint.link;
   const int index = endpoint.index;
-  const bool hardware = !network.link.emulated_rma;
+  const bool hardware = checked.hardware;
   if (planned.delay.count() == 0) return network.post(link, index, std::move(what), hardware);
   network.after(planned.delay, [&network, link, index, operation, hardware, what] {
     const auto& own = link->sides[static_cast<std::size_t>(index)];
@@ -120,7 +153,8 @@ ucs_status_ptr_t fake_ucp::get_nbx(ucp_ep_h endpoint, void* buffer, std::size_t 
                                    std::uint64_t address, ucp_rkey_h key,
                                    const ucp_request_param_t* params) {
   api_entry in(*this, call::get, worker_of(endpoint));
-  const auto checked = check(in, network_, endpoint, key);
+  auto checked = check(in, network_, endpoint, key);
+  choose_protocol(in, network_, call::get, buffer, count, *params, checked);
   if (checked.status != UCS_OK) return status_pointer(checked.status);
   auto& object = *checked.endpoint;
   if (in.verdict().late)
@@ -140,7 +174,7 @@ ucs_status_ptr_t fake_ucp::get_nbx(ucp_ep_h endpoint, void* buffer, std::size_t 
   ask.prototype.total = count;
   ask.prototype.address = address;
   ask.prototype.memory_id = checked.memory_id;
-  start(network_, object, started->id, std::move(ask), in.verdict());
+  start(network_, checked, started->id, std::move(ask), in.verdict());
   return request;
 }
 
@@ -148,7 +182,8 @@ ucs_status_ptr_t fake_ucp::put_nbx(ucp_ep_h endpoint, const void* buffer, std::s
                                    std::uint64_t address, ucp_rkey_h key,
                                    const ucp_request_param_t* params) {
   api_entry in(*this, call::put, worker_of(endpoint));
-  const auto checked = check(in, network_, endpoint, key);
+  auto checked = check(in, network_, endpoint, key);
+  choose_protocol(in, network_, call::put, buffer, count, *params, checked);
   if (checked.status != UCS_OK) return status_pointer(checked.status);
   auto& object = *checked.endpoint;
   if (in.verdict().late)
@@ -169,8 +204,8 @@ ucs_status_ptr_t fake_ucp::put_nbx(ucp_ep_h endpoint, const void* buffer, std::s
   const bool fits = network_.has_room(side_of(object), count) &&
                     in.verdict().inline_completion.value_or(count <= network_.link.inline_limit);
   if (fits && in.verdict().delay.count() == 0 && !denies_inline(*params)) {
-    data.prototype.bytes.assign(source, source + count);
-    start(network_, object, started->id, std::move(data), in.verdict());
+    network_.load(data.prototype.bytes, source, count, checked.hardware);
+    start(network_, checked, started->id, std::move(data), in.verdict());
     return nullptr;
   }
   started->source = source;
@@ -180,7 +215,7 @@ ucs_status_ptr_t fake_ucp::put_nbx(ucp_ep_h endpoint, const void* buffer, std::s
   auto* const request = started->request.get();
   data.source_operation = started;
   data.source = source;
-  start(network_, object, started->id, std::move(data), in.verdict());
+  start(network_, checked, started->id, std::move(data), in.verdict());
   return request;
 }
 

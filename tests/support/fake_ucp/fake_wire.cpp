@@ -29,10 +29,27 @@ nanoseconds fabric::duration(std::size_t bytes_sent) const {
 
 std::vector<std::uint64_t> fabric::sums(const std::byte* bytes_sent, std::size_t size) const {
   std::vector<std::uint64_t> result;
+  if (is_on_device(bytes_sent)) return result;
   for (std::size_t offset = 0; offset < size; offset += link.segment) {
     result.push_back(checksum(bytes_sent + offset, std::min(link.segment, size - offset)));
   }
   return result;
+}
+
+bool fabric::load(std::vector<std::byte>& into, const std::byte* from, std::size_t size,
+                  bool hardware) const {
+  if (is_on_device(from)) {
+    into.resize(size);
+    return devices->read(from, into, hardware);
+  }
+  into.assign(from, from + size);
+  return true;
+}
+
+bool fabric::store(std::byte* into, std::span<const std::byte> from, bool hardware) const {
+  if (is_on_device(into)) return devices->write(into, from, hardware);
+  std::copy(from.begin(), from.end(), into);
+  return true;
 }
 
 bool fabric::has_room(const side& from, std::size_t size) const {
@@ -94,12 +111,12 @@ void fabric::push_wire(const connection_ptr& on, int index, wire& through, bool 
   });
 }
 
-bool fabric::read_source(transmission& from, std::size_t length, frame& into) {
+bool fabric::read_source(transmission& from, std::size_t length, bool hardware, frame& into) {
   if (from.prototype.memory_id != 0 && memory(from.prototype.memory_id) == nullptr) {
     violate("memory was unmapped while a peer's get read it");
     return false;
   }
-  into.bytes.assign(from.source + from.sent, from.source + from.sent + length);
+  if (!load(into.bytes, from.source + from.sent, length, hardware)) return false;
   const auto& operation = from.source_operation;
   if (operation != nullptr && !operation->sums.empty() &&
       operation->sums[from.sent / link.segment] != checksum(into.bytes.data(), length)) {
@@ -125,12 +142,13 @@ void fabric::take_piece(const connection_ptr& on, int index, bool hardware, std:
   piece.link = on;
   piece.offset = head.sent;
   piece.charged = hardware ? 0 : length;
+  piece.by_adapter = hardware;
   if (head.sent > 0) piece.header.clear();
   const bool weightless = link.weightless && piece.kind == frame_kind::message &&
                           head.source != nullptr && head.size > link.inline_limit;
   if (weightless) {
     piece.missing = length;
-  } else if (head.source != nullptr && !read_source(head, length, piece)) {
+  } else if (head.source != nullptr && !read_source(head, length, hardware, piece)) {
     piece.status = UCS_ERR_IO_ERROR;
   }
   head.sent += length;

@@ -113,6 +113,19 @@ void child_process::stop() {
   if (!WIFSTOPPED(status)) status_ = status;
 }
 
+bool child_process::has_stopped_within(std::chrono::nanoseconds limit) {
+  for (const clock::time_point until = clock::now() + limit; clock::now() < until;) {
+    int status = 0;
+    if (::waitpid(pid_, &status, WUNTRACED | WNOHANG) == pid_) {
+      if (WIFSTOPPED(status)) return true;
+      status_ = status;
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
 void child_process::resume() const { send_signal(SIGCONT); }
 
 void child_process::kill() {

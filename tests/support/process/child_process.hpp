@@ -32,6 +32,8 @@ class child_process {
   void send_signal(int signal) const;
   /// Sends SIGSTOP, and returns when the child has really stopped.
   void stop();
+  /// Returns whether the child has stopped by its own doing within `limit`.
+  bool has_stopped_within(std::chrono::nanoseconds limit);
   void resume() const;
   /// Sends SIGKILL and returns when the child is gone.
   void kill();

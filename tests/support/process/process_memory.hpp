@@ -28,13 +28,19 @@ inline std::size_t resident_memory() {
   return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-/// Returns how many bytes of another process were resident at most; 0 when it is gone.
-inline std::size_t peak_memory(pid_t of) {
-  std::ifstream status("/proc/" + std::to_string(of) + "/status");
+/// Returns the bytes that the system tells of a process by this name; 0 when it is gone.
+inline std::size_t memory_of(pid_t process, const std::string& name) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
   for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmHWM:")) return std::stoul(line.substr(6)) * 1024;
+    if (line.starts_with(name + ":")) return std::stoul(line.substr(name.size() + 1)) * 1024;
   }
   return 0;
 }
+
+/// Returns how many bytes of another process were resident at most.
+inline std::size_t peak_memory(pid_t of) { return memory_of(of, "VmHWM"); }
+
+/// Returns how many bytes are resident that a process shares with no other.
+inline std::size_t private_memory(pid_t of) { return memory_of(of, "RssAnon"); }
 
 }  // namespace ucx::test

@@ -62,7 +62,9 @@ class test_peer {
   }
 
  private:
-  std::optional<std::string> answer() { return process_.read_line(std::chrono::seconds(30)); }
+  std::optional<std::string> answer() {
+    return process_.read_line(patience(std::chrono::seconds(30)));
+  }
 
   child_process process_;
   bool started_ = false;

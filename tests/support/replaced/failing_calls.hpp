@@ -3,7 +3,7 @@
 
 namespace ucx::test {
 
-enum class disk_call { readdir, fsync };
+enum class disk_call { readdir, fsync, flock };
 
 /// While it lives the calls of `which` fail with `number`, but for the first `spared`. One at a
 /// time. Works in a program that has replaced_calls.cpp among its sources.

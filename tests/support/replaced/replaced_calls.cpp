@@ -1,6 +1,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 
 #include <atomic>
@@ -44,6 +45,11 @@ struct dirent* readdir(DIR* directory) {
 int fsync(int descriptor) {
   static auto* const real = next<int(int)>("fsync");
   return fails(ucx::test::disk_call::fsync) ? -1 : real(descriptor);
+}
+
+int flock(int descriptor, int operation) noexcept {
+  static auto* const real = next<int(int, int)>("flock");
+  return fails(ucx::test::disk_call::flock) ? -1 : real(descriptor, operation);
 }
 
 int getpeername(int descriptor, sockaddr* address, socklen_t* size) noexcept {

@@ -12,12 +12,15 @@
   --label L         the name of the program in what is printed
   --list            prints the names of the cases, and runs none
   --first-failure   stops behind the first case that fails
+  --alone           the program starts no other program of this build
 
 A case that crashes the program, or that takes too long, fails by its name; the cases behind it run in a new process.
 A case that was chosen and did not run is a failure. What a case printed is shown when it fails.
 With gdb installed, the stacks of a program that took too long are shown.
 
 $UCXIO_CASES, another filter, leaves of all these only what it names, which may be none.
+$UCXIO_PASSED names a folder that keeps what passed. Cases whose program, libraries, options, environment and system are
+those of a run that passed are not run again: they count as they ended then.
 $UCXIO_PROGRESS names a file to which each case that ends appends one letter: p(assed), s(kipped) or f(ailed).
 
 Exits with 0 if every case passed or was skipped, else with 1.
@@ -26,7 +29,9 @@ import argparse
 import collections
 import ctypes
 import dataclasses
+import hashlib
 import os
+import platform
 import pathlib
 import re
 import selectors
@@ -44,6 +49,13 @@ TRANSPORT = re.compile(r"(?:tcp|verbs)_(?:by_address|by_listener|to_itself)|shar
 STATUS = {b"     OK": "passed", b"FAILED ": "failed", b"SKIPPED": "skipped"}
 LIBC = ctypes.CDLL(None)
 ONLY = os.environ.get("UCXIO_CASES")
+# Variables, and facts of the system, on which outcomes depend.
+OUTCOMES = re.compile(r"UCX|LD_|LC_|LANG|PATH$|HOME$|TMPDIR$|XDG_|OPENSSL_|RES_OPTIONS$|[A-Z]+SAN_OPTIONS$")
+FACTS = ("/proc/self/limits", "/proc/sys/kernel/yama/ptrace_scope", "/proc/sys/net/ipv6/conf/all/disable_ipv6")
+FOLDERS = ("/sys/class/net", "/sys/class/infiniband")
+LONGEST_KEPT = 7 * 24 * 3600  # seconds; then a race gets another chance to show
+NO_INPUT = {"UCXIO_PROGRESS", "UCXIO_PASSED", "UCXIO_EXPECTED_SKIPS"}
+MOST_KEPT = 16  # outcomes of one label
 KEPT_OUTPUT = 256 * 1024  # bytes of a case's output that are kept, of the beginning and of the end
 
 
@@ -123,7 +135,10 @@ class Process:
         if first_failure:
             self.flags.write("--gtest_fail_fast\n")
         self.flags.flush()
+        # Short: the names of Unix sockets have an end. Of its own: other processes' may stand still, and hold its lock.
+        self.runtime = tempfile.TemporaryDirectory(prefix="ucxio-run-", dir="/tmp", ignore_cleanup_errors=True)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GTEST_")}
+        environment["XDG_RUNTIME_DIR"] = self.runtime.name
         self.child = subprocess.Popen([program, f"--gtest_flagfile={self.flags.name}", *arguments], env=environment,
                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                       start_new_session=True, preexec_fn=prepare_child)
@@ -163,6 +178,7 @@ class Process:
         status = self.child.wait()
         self.child.stdout.close()
         self.flags.close()
+        self.runtime.cleanup()
         return status
 
 
@@ -291,6 +307,85 @@ def chosen_cases(options):
     return names
 
 
+def libraries_of(program):
+    """Returns the libraries that a program loads. Those that UCX loads by name lie beside its own."""
+    done = subprocess.run(["ldd", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+    found = {pathlib.Path(path) for path in re.findall(r"(/\S+) \(0x", done.stdout)}
+    for folder in {path.resolve().parent / "ucx" for path in found if path.name.startswith("libucp")}:
+        found.update(folder.glob("*.so*"))
+    return found
+
+
+def facts():
+    """Returns what the system allows and has."""
+    rights = [line for line in pathlib.Path("/proc/self/status").read_text().splitlines() if line.startswith("Cap")]
+    files = [pathlib.Path(path).read_text() for path in FACTS if os.path.exists(path)]
+    folders = [sorted(os.listdir(path)) for path in FOLDERS if os.path.isdir(path)]
+    return rights, files, folders, shutil.disk_usage("/dev/shm").total
+
+
+def digest_of_inputs(options):
+    """Returns a digest of what the outcome of these cases depends on."""
+    program = pathlib.Path(options.program)
+    files = {program, pathlib.Path(__file__)} | libraries_of(program)
+    if options.names:
+        files.add(options.names)
+    if not options.alone:
+        files.update(path for path in [*program.parent.iterdir(), *(program.parent.parent / "lib").iterdir()]
+                     if not path.name.endswith(("-tests", "_benchmark")))
+    variables = {name: value for name, value in os.environ.items() if OUTCOMES.match(name) and name not in NO_INPUT}
+    named = [pathlib.Path(part) for value in variables.values() for part in re.split("[:=]", value) if "/" in part]
+    files.update(path for path in named if path.is_file())
+    for path in [path for path in files if path not in (program, options.names) and os.access(path, os.X_OK)]:
+        files |= libraries_of(path)
+    packages = subprocess.run(["dpkg-query", "-W"], stdout=subprocess.PIPE, check=True).stdout
+    digest = hashlib.sha256(packages)
+    chosen = (options.part, options.filter, options.instances, options.limit, options.first_failure, options.arguments)
+    for text in (chosen, sorted(variables.items()), platform.uname(), os.cpu_count(), os.getuid(), facts()):
+        digest.update(repr(text).encode())
+    for path in sorted(files):
+        if path.is_file():
+            digest.update(f"{path}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:32]
+
+
+class Passed:
+    """The outcomes of earlier runs, of which none failed."""
+
+    def __init__(self, options):
+        self.options = options
+        self.folder = pathlib.Path(os.environ["UCXIO_PASSED"])
+        self.path = self.folder / f"{options.label}-{digest_of_inputs(options)}"
+
+    def repeat(self):
+        """Says once more how these cases ended, if they passed. Returns whether it did."""
+        try:
+            written = self.path.stat().st_mtime
+            rows = self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:  # or another run has just dropped it
+            return False
+        if time.time() - written > LONGEST_KEPT:
+            return False
+        self.options.results.parent.mkdir(parents=True, exist_ok=True)
+        self.options.results.write_text(rows, encoding="utf-8")
+        if progress := os.environ.get("UCXIO_PROGRESS"):
+            with open(progress, "ab", buffering=0) as file:
+                file.write("".join(row[0] for row in rows.splitlines()).encode())
+        passed = time.strftime("%F %T", time.localtime(written))
+        print(f"{self.options.label}: {len(rows.splitlines())} cases, unchanged since they passed, {passed}")
+        return True
+
+    def keep(self):
+        """Keeps how these cases ended."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        begun = self.path.with_suffix(f".{os.getpid()}")
+        shutil.copyfile(self.options.results, begun)
+        begun.rename(self.path)
+        kept = sorted(self.folder.glob(f"{self.options.label}-*"), key=os.path.getmtime)
+        for path in kept[:-MOST_KEPT]:
+            path.unlink(missing_ok=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", default="0/1")
@@ -302,16 +397,25 @@ def main():
     parser.add_argument("--label")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--first-failure", action="store_true")
+    parser.add_argument("--alone", action="store_true")
     parser.add_argument("program")
     parser.add_argument("arguments", nargs="*")
     options = parser.parse_args()
     options.label = options.label or pathlib.Path(options.program).name
 
     begun = time.monotonic()
-    names = chosen_cases(options)
     if options.list:
-        print("\n".join(names))
+        print("\n".join(chosen_cases(options)))
         return
+    passed = None
+    if options.results and os.environ.get("UCXIO_PASSED"):
+        try:
+            passed = Passed(options)
+        except (OSError, subprocess.SubprocessError) as failure:
+            print(f"no digest of {options.label}, so it runs: {failure}")
+    if passed and passed.repeat():
+        return
+    names = chosen_cases(options)
     if options.results:
         options.results.parent.mkdir(parents=True, exist_ok=True)
     # The program has a session of its own: whoever ends this one ends that, too.
@@ -328,8 +432,14 @@ def main():
         print("did NOT RUN: " + " ".join(missing))
     print(f"{options.label} {options.part}: {len(names)} cases, {len(count['passed'])} passed, "
           f"{len(count['skipped'])} skipped, {len(count['failed'])} failed, {len(missing)} not run, "
-          f"{time.monotonic() - begun:.1f} s")
-    sys.exit(0 if (names or ONLY) and not missing and not count["failed"] else 1)
+          f"{time.monotonic() - begun:.1f} s, {sum(os.times()[2:4]):.1f} s of the processor")
+    if not (names or ONLY) or missing or count["failed"]:
+        sys.exit(1)
+    try:
+        if passed:
+            passed.keep()
+    except OSError as failure:
+        print(f"the outcome of {options.label} is not kept: {failure}")
 
 
 if __name__ == "__main__":

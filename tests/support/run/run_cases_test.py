@@ -72,7 +72,7 @@ class RunCases(unittest.TestCase):
         program.chmod(0o755)
         self.results.mkdir(exist_ok=True)
         done = subprocess.run([HERE / "run_cases.py", "--label", "program", "--results", self.results / "program",
-                               *options, program], env=dict(os.environ, UCXIO_CASES="", UCXIO_PROGRESS="") | environment,
+                               *options, program], env=dict(os.environ, UCXIO_CASES="", UCXIO_PROGRESS="", UCXIO_PASSED="") | environment,
                               capture_output=True, text=True, timeout=100, check=False)
         ended = {}
         if (self.results / "program").exists():
@@ -213,6 +213,44 @@ class RunCases(unittest.TestCase):
         progress = pathlib.Path(self.folder.name) / "progress"
         self.run_cases(["A.Is", "A.Skips", "A.Fails"], UCXIO_PROGRESS=str(progress))
         self.assertEqual(progress.read_text(), "psf")
+
+    def test_unchanged_is_not_run(self):
+        """What passed counts without being run again, until the program, the options or the environment change."""
+        kept, progress = pathlib.Path(self.folder.name) / "kept", pathlib.Path(self.folder.name) / "progress"
+        options = {"UCXIO_PASSED": str(kept), "UCXIO_PROGRESS": str(progress)}
+        passed = {"A.Is": "passed", "A.Skips": ("skipped", "no such device")}
+
+        def said_unchanged(cases, *chosen, **environment):
+            progress.write_text("")
+            (self.results / "program").unlink(missing_ok=True)
+            status, said, ended = self.run_cases(cases, "--alone", *chosen, **(options | environment))
+            self.assertEqual((status, len(progress.read_text())), (0, len(ended)))
+            return ended == passed and "unchanged since they passed" in said
+
+        self.assertFalse(said_unchanged(["A.Is", "A.Skips"]))
+        self.assertTrue(said_unchanged(["A.Is", "A.Skips"]))
+        self.assertFalse(said_unchanged(["A.Is", "A.Skips"], "--limit", "10"))
+        self.assertFalse(said_unchanged(["A.Is", "A.Skips"], UCX_TLS="tcp"))
+        self.assertFalse(said_unchanged(["A.Is", "A.Skips", "A.Too"]))
+        self.assertTrue(said_unchanged(["A.Is", "A.Skips"]))
+
+    def test_named_files_are_inputs(self):
+        """A file that a variable names may change."""
+        kept = pathlib.Path(self.folder.name) / "kept"
+        named = pathlib.Path(self.folder.name) / "driver"
+        outcomes = []
+        for content in ("one", "two", "one"):
+            named.write_text(content)
+            outcomes.append(self.run_cases(["A.Is"], "--alone", UCXIO_PASSED=str(kept), UCXIO_DRIVER=str(named))[1])
+        self.assertEqual(["unchanged" in said for said in outcomes], [False, False, True])
+
+    def test_what_failed_is_run_again(self):
+        """A failure is not kept."""
+        kept = pathlib.Path(self.folder.name) / "kept"
+        for _ in range(2):
+            status, said, _ = self.run_cases(["A.Is", "A.Fails"], "--alone", UCXIO_PASSED=str(kept))
+            self.assertEqual(status, 1)
+            self.assertIn("this is why", said)
 
     def report(self, *options, **environment):
         """Returns the exit status of report_cases.py, and what it printed."""

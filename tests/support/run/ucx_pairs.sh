@@ -28,7 +28,7 @@ version() { (with "$1" --version) | sed -n 's/.*UCX \([0-9.]*\).*/\1/p'; }
 reads() { [ "$( (with "$1" cat "$2"))" = content ] && echo yes || echo no; }
 
 for server in "$@"; do
-  (with "$server" serve --bind 127.0.0.1:0 --address-file "$folder/address" "file=$folder/file") \
+  (with "$server" serve --ucx --bind 127.0.0.1:0 --address-file "$folder/address" "file=$folder/file") \
     >"$folder/urls" 2>/dev/null &
   serving=$!
   for _ in $(seq 100); do

@@ -145,11 +145,18 @@ bool frame_peer::open_session(ucp_ep_h to, std::uint64_t session) {
   hello.code = opcode::hello;
   hello.session = session;
   hello.length = room;
-  say(to, hello, its_address().encode(), UCP_AM_SEND_FLAG_REPLY);
+  say(to, hello, introduced(its_address().encode()), UCP_AM_SEND_FLAG_REPLY);
   heard_frame answer;
   if (!await(opcode::welcome, answer)) return false;
   granted = answer.said.length;
   return answer.said.session == session && answer.said.status == 0;
+}
+
+std::vector<std::byte> frame_peer::introduced(std::vector<std::byte> greeting) const {
+  if (!lends) return greeting;
+  const std::vector<std::byte> said = detail::introduction{.lends = true}.encode();
+  greeting.insert(greeting.end(), said.begin(), said.end());
+  return greeting;
 }
 
 void frame_peer::welcome_everybody() { welcomes_ = true; }
@@ -163,7 +170,7 @@ void frame_peer::answer_hello(const heard_frame& hello) {
   answer.session = hello.said.session;
   answer.length = room;
   granted = hello.said.length;
-  say(guest, answer);
+  say(guest, answer, introduced());
 }
 
 bool frame_peer::await(opcode code, heard_frame& into, std::chrono::nanoseconds limit) {

@@ -71,6 +71,7 @@ class frame_peer : public raw_peer {
 
   std::vector<heard_parcel> parcels;
   std::uint64_t room = 0;  ///< What it grants those that it welcomes, and those it says hello to.
+  bool lends = false;      ///< It introduces itself as one that lends and borrows room.
   std::uint64_t granted = 0;  ///< What the last of them granted.
   std::vector<heard_frame> heard;
   std::size_t unreadable = 0;  ///< Messages to our id that were no frames.
@@ -87,6 +88,7 @@ class frame_peer : public raw_peer {
                                 void* data, std::size_t length, const ucp_am_recv_param_t* params);
   static void on_sent(void* request, ucs_status_t status, void* message);
   void answer_hello(const heard_frame& hello);
+  std::vector<std::byte> introduced(std::vector<std::byte> greeting = {}) const;
 
   std::vector<std::unique_ptr<message>> messages_;
   std::vector<ucp_ep_h> opened_;

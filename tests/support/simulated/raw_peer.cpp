@@ -49,10 +49,14 @@ ucs_status_t on_message(void* peer, const void* header, std::size_t header_lengt
 }  // namespace
 
 raw_peer::raw_peer(fake_network& network, std::string name, std::uint64_t features,
-                   ucs_thread_mode_t threads)
+                   ucs_thread_mode_t threads,
+                   const std::vector<std::pair<std::string, std::string>>& settings)
     : process(network.add_process(std::move(name))), api(process.api()) {
   ucp_config_t* configuration = nullptr;
   EXPECT_EQ(api.config_read(nullptr, nullptr, &configuration), UCS_OK);
+  for (const auto& [setting, value] : settings) {
+    EXPECT_EQ(api.config_modify(configuration, setting.c_str(), value.c_str()), UCS_OK);
+  }
   ucp_params_t parameters{};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES;
   parameters.features = features;

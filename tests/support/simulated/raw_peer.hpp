@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/fake_ucp/fake_network.hpp"
@@ -30,7 +31,8 @@ class raw_peer {
  public:
   raw_peer(fake_network& network, std::string name,
            std::uint64_t features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP,
-           ucs_thread_mode_t threads = UCS_THREAD_MODE_SERIALIZED);
+           ucs_thread_mode_t threads = UCS_THREAD_MODE_SERIALIZED,
+           const std::vector<std::pair<std::string, std::string>>& settings = {});
   ~raw_peer();
   raw_peer(const raw_peer&) = delete;
   raw_peer& operator=(const raw_peer&) = delete;

@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -26,6 +28,9 @@ struct simulated_server_options {
   context_options context = {};
   server_options server = {};
   client_options client = {};
+  /// Real time that passes with each round of the server: for what threads of a store do meanwhile,
+  /// which know nothing of simulated time. An idle round then takes no more simulated time.
+  std::chrono::microseconds pause{0};
 };
 
 /// The server's worker makes progress while a client waits. Everything that is opened has to die
@@ -36,12 +41,17 @@ class simulated_server {
       : network(options.link, options.seed),
         process(network.add_process("server")),
         options_(options) {
+    if (options.pause.count() > 0) {
+      link_options& link = network.link();
+      link.idle_step = std::min<std::chrono::nanoseconds>(link.idle_step, options.pause);
+    }
     server_options chosen = options.server;
     chosen.worker.progress = progress_mode::caller;
     std::error_code ec;
     made.emplace(detail::core_access::make_server(context_in(process), chosen, ec));
     if (ec) throw std::system_error(ec, "making a simulated server");
     process.on_pump([this] {
+      if (options_.pause.count() > 0) std::this_thread::sleep_for(options_.pause);
       if (made) made->worker().progress();
     });
   }

@@ -16,6 +16,7 @@
 #include "support/bytes/pattern.hpp"
 #include "support/files/temporary_directory.hpp"
 #include "support/transports/network.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/pipe_broker.hpp"
 #include "ucx/pipe_stream.hpp"
 #include "ucx/server.hpp"
@@ -97,7 +98,7 @@ class pipe_place : public testing::Test {
 
   const pipe_route route_;
   const temporary_directory folder_;
-  server server_;
+  ucx_server server_;
   std::optional<pipe_broker> broker_{server_};
   std::optional<ipipestream> in_;
   std::optional<opipestream> out_;

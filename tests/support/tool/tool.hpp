@@ -48,7 +48,7 @@ class tool_server {
  public:
   explicit tool_server(const std::vector<std::string>& files)
       : process_(tool_program(), line(files)) {
-    const std::optional<std::string> first = process_.read_line(std::chrono::seconds(30));
+    const std::optional<std::string> first = process_.read_line(patience(std::chrono::seconds(30)));
     EXPECT_TRUE(first.has_value()) << "the server did not start";
     url_ = first.value_or("");
   }
@@ -61,7 +61,13 @@ class tool_server {
  private:
   static std::vector<std::string> line(const std::vector<std::string>& files) {
     std::vector<std::string> arguments{"serve", "--quiet"};
-    if (goes_over_verbs() && std::ranges::find(files, "--bind") == files.end())
+    const auto says = [&](const char* word) {
+      return std::ranges::find(files, word) != files.end();
+    };
+    if ((goes_over_verbs() || says("--address-file")) && !says("--ucx")) {
+      arguments.emplace_back("--ucx");
+    }
+    if (goes_over_verbs() && !says("--bind"))
       arguments.insert(arguments.end(), {"--bind", at_port(), "--insecure"});
     arguments.insert(arguments.end(), files.begin(), files.end());
     return arguments;

@@ -71,6 +71,15 @@ std::string name_of(progress_mode mode) {
   return "unknown";
 }
 
+bool goes_by_listener(route over) {
+  const bool is_network = over == route::tcp_by_address || over == route::tcp_to_itself;
+  return over == route::tcp_by_listener || (is_network && goes_over_sockets());
+}
+
+worker_address address_of(worker& of, route over) {
+  return goes_by_listener(over) && goes_over_sockets() ? worker_address() : of.address();
+}
+
 context_options context_options_for(route over) {
   context_options options;
   // Else what is tested would be bypassed.
@@ -165,8 +174,9 @@ connected_pair::connected_pair(const pair_options& chosen) : options(chosen) {
   worker_options owners = with_mode(options.owner_defaults, options.owner);
   owner.emplace(make_worker(options, *owner_context, owners));
   // Asked for before somebody else drives the worker.
-  const worker_address address = owner->address();
-  if (options.over == route::tcp_by_listener) {
+  const bool by_listener = goes_by_listener(options.over);
+  const worker_address address = address_of(*owner, options.over);
+  if (by_listener) {
     door.emplace(*owner, any_port_of_network());
   }
   if (!to_itself()) {
@@ -220,8 +230,8 @@ std::string connected_pair::why_not_forced() {
 
 remote_region connected_pair::open(const memory_region& region) {
   std::error_code ec;
-  remote_region_options wanted;
-  if (options.by_message && goes_over_verbs()) wanted.transfer_method = transfer_method::message;
+  const remote_region_options wanted =
+      options.by_message ? answered_by_the_owner() : remote_region_options();
   remote_region made(*connection, region.descriptor(), wanted, ec);
   if (!ec) return made;
   if (std::getenv("UCXIO_TRANSFER_METHOD") == nullptr || !is_unreal(ec))

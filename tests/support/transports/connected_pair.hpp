@@ -40,6 +40,11 @@ std::string name_of(progress_mode mode);
 /// Returns the options of a context that reaches nothing but this machine by `over`.
 context_options context_options_for(route over);
 
+/// Returns whether the two meet at a listener: over sockets a worker has no address.
+bool goes_by_listener(route over);
+/// Returns the worker's address; an empty one where it has none.
+worker_address address_of(worker& of, route over);
+
 struct pair_options {
   route over = route::tcp_by_address;
   progress_mode owner = progress_mode::sleeping_thread;

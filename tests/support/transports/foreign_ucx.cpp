@@ -104,7 +104,7 @@ worker adopt_worker(const context& parent, const worker_options& options) {
   ucp_worker* const made = make_foreign_worker(
       parent.native_handle(), is_one ? foreign_threads::one : foreign_threads::one_by_one);
   try {
-    return worker::adopt(parent, made, options);
+    return worker::adopt(parent, made, ownership::take, options);
   } catch (...) {
     give_back(made);
     throw;

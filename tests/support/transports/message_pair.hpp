@@ -92,14 +92,16 @@ class message_pair {
     if (options.over != route::loopback) wanted.features = wanted.features | feature::wakeup;
     receiver_context.emplace(make_context(wanted));
     receiver_.emplace(make_worker(*receiver_context, options.receiver));
-    const worker_address address = receiver_->address();
+    const worker_address address = address_of(*receiver_, options.over);
+    if (goes_by_listener(options.over)) door.emplace(*receiver_, any_port_of_network());
     if (to_itself()) {
-      sender.emplace(*receiver_, address);
+      if (door) {
+        sender.emplace(*receiver_, door->address(), nobody_waits());
+      } else {
+        sender.emplace(*receiver_, address);
+      }
     } else {
       if (options.receiver == progress_mode::external) loop.emplace(*receiver_);
-      if (options.over == route::tcp_by_listener) {
-        door.emplace(*receiver_, any_port_of_network());
-      }
       sender_context.emplace(make_context(wanted));
       sender_worker.emplace(make_worker(*sender_context, options.sender));
       if (options.sender == progress_mode::external) sender_loop.emplace(*sender_worker);

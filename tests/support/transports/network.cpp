@@ -1,10 +1,14 @@
 #include "support/transports/network.hpp"
+#include "support/basics/sanitizer.hpp"
 
 #include <cstdlib>
 #include <fstream>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "support/transports/ucx_server.hpp"
 
 namespace ucx::test {
 namespace {
@@ -34,17 +38,27 @@ std::string address_of(const std::string& device) {
 
 }  // namespace
 
-bool goes_over_verbs() {
+std::string network_name() {
   const char* const route = std::getenv("UCXIO_ROUTE");
-  if (route == nullptr) return false;
-  if (std::string_view(route) == "verbs") return true;
+  if (route == nullptr) return "tcp";
+  for (const char* each : {"verbs", "socket", "tls", "unix"}) {
+    if (std::string_view(route) == each) return each;
+  }
   throw std::runtime_error(std::string("UCXIO_ROUTE: there is no route ") + route);
 }
 
-std::string network_name() { return goes_over_verbs() ? "verbs" : "tcp"; }
+bool goes_over_verbs() { return network_name() == "verbs"; }
+bool goes_over_unix() { return network_name() == "unix"; }
+bool goes_over_sockets() {
+  return network_name() == "socket" || network_name() == "tls" || goes_over_unix();
+}
 
 context_options over_network() {
   context_options options;
+  if (goes_over_sockets()) {
+    options.transports = {network_name() == "tls" ? "tls" : "socket"};
+    return options;
+  }
   if (!goes_over_verbs()) {
     options.transports = {"tcp"};
     options.devices = {"lo"};
@@ -58,19 +72,35 @@ context_options over_network() {
 
 std::string network_host() { return goes_over_verbs() ? address_of(device()) : "127.0.0.1"; }
 
-socket_address any_port_of_network() { return socket_address(network_host(), 0); }
+socket_address any_port_of_network() {
+  if (goes_over_unix()) return socket_address("unix:");
+  return socket_address(network_host(), 0);
+}
 
 std::string at_port(std::uint16_t port) { return network_host() + ':' + std::to_string(port); }
 
 server_options served_there(server_options options) {
-  if (options.bind == server_options().bind) options.bind = at_port();
+  if (options.bind == server_options().bind) {
+    options.bind = goes_over_unix() ? "unix:" : at_port();
+  }
   if (goes_over_verbs()) options.insecure = true;  // another machine could connect, too
   options.worker = patient(options.worker);
+  return by_ucx(std::move(options));
+}
+
+remote_region_options answered_by_the_owner() {
+  remote_region_options options;
+  if (goes_over_verbs()) options.transfer_method = transfer_method::message;
   return options;
 }
 
 std::chrono::nanoseconds patience(std::chrono::nanoseconds usual) {
-  return goes_over_verbs() ? usual * 12 : usual;
+  if (goes_over_verbs()) return usual * 12;
+#if defined(UCXIO_WITH_TSAN)
+  return usual * 3;
+#else
+  return usual;
+#endif
 }
 
 worker_options patient(worker_options options) {

@@ -94,7 +94,7 @@ TEST_F(AgentWithoutIp, FetchesFromServersThatListen) {
   EXPECT_EQ(content_of(there("a new/one")), "1");
   expect_copied({"--direct", "--compress", "zstd", "-r", owner.url("tree"), url("s/")});
   EXPECT_TRUE(content_of(there("tree/a b/x")) == all);
-  const std::string elsewhere = owner.url("one").replace(6, 9, "localhost");
+  const std::string elsewhere = owner.url("one").replace(7, 9, "localhost");
   expect_failure(copy({"--direct", elsewhere, url("s/one")}), 5, "--fetch-from localhost");
 }
 
@@ -138,7 +138,7 @@ TEST_F(AgentWithoutIp, IsLostWithItsServer) {
 
 TEST_F(AgentWithoutIp, EndsWithItsServer) {
   server_.process().send_signal(SIGTERM);
-  EXPECT_EQ(server_.process().wait(std::chrono::seconds(10)), 0);
+  EXPECT_EQ(server_.process().wait(std::chrono::seconds(30)), 0);
   EXPECT_THAT(names_in(folder_ / ""), ElementsAre());
 }
 

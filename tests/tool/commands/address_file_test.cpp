@@ -38,7 +38,7 @@ TEST_F(ServeByAddressFile, LeadsClientsToItAsLongAsItRuns) {
               HasSubstr("server      " + url() + "\n"));
   EXPECT_THAT(run_tool({"ls", "--json", url()}).out, HasSubstr(url() + "/a%20text"));
   server.process().send_signal(SIGTERM);
-  EXPECT_TRUE(server.process().wait(10s).has_value());
+  EXPECT_TRUE(server.process().wait(30s).has_value());
   EXPECT_FALSE(std::filesystem::exists(file()));
   expect_failure(run_tool({"cat", url() + "/a%20text"}), 4, "no address file");
 }
@@ -84,7 +84,7 @@ TEST_F(ServeByAddressFile, ListensAsWellWhereThatIsSaid) {
 }
 
 TEST_F(ServeByAddressFile, OverwritesNoOtherFile) {
-  expect_failure(run_tool({"serve", "--address-file", text_, "text=" + text_}), 2,
+  expect_failure(run_tool({"serve", "--ucx", "--address-file", text_, "text=" + text_}), 2,
                  "a file, which no server wrote");
   EXPECT_EQ(content_of(text_).size(), 3'000'004U);
 }

@@ -13,6 +13,7 @@
 #include "support/files/temporary_directory.hpp"
 #include "support/process/command.hpp"
 #include "support/tool/tool.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::test {
@@ -78,7 +79,7 @@ TEST(Bench, TellsProgramsWhatItMeasured) {
 
 TEST(Bench, MeasuresTheSizesThatAreAskedFor) {
   std::string memory = pattern_text(mib + 1);
-  server owner;
+  ucx_server owner;
   const publication shown = owner.publish("memory", std::as_bytes(std::span(memory)));
   const json told = bench(shown.url(), {"--size", "1", "--size", "10000", "--size", "1MiB"});
   EXPECT_THAT(calls_of(told.at("read")), ElementsAre(1, 10000, mib));
@@ -102,7 +103,7 @@ TEST(Bench, MeasuresEachNumberOfConnections) {
 }
 
 TEST(Bench, TellsWhereThereAreFewerConnections) {
-  server owner;
+  ucx_server owner;
   const publication shown = owner.allocate("memory", mib, access::read_write);
   const json told = bench(shown.url(), {"--write", "--size", "64K", "--connections", "2"});
   ASSERT_EQ(told.at("read").size(), 1U);
@@ -117,7 +118,7 @@ TEST(Bench, TellsWhereThereAreFewerConnections) {
 
 TEST(Bench, MeasuresWhatIsSmall) {
   std::string memory = "abc";
-  server owner;
+  ucx_server owner;
   const publication shown = owner.publish("memory", std::as_bytes(std::span(memory)));
   const json told = bench(shown.url());
   EXPECT_EQ(told.at("latency").at("bytes"), 3);
@@ -127,7 +128,7 @@ TEST(Bench, MeasuresWhatIsSmall) {
 TEST(Bench, LeavesWhatItWritesAsItWas) {
   const std::string before = pattern_text(mib + 12345);
   std::string memory = before;
-  server owner;
+  ucx_server owner;
   const publication shown =
       owner.publish("memory", std::as_writable_bytes(std::span(memory)), access::read_write);
   const json told = bench(shown.url(), {"--write", "--size", "4K", "--size", "999999"});
@@ -136,7 +137,7 @@ TEST(Bench, LeavesWhatItWritesAsItWas) {
 }
 
 TEST(Bench, MeasuresMemoryThatIsMapped) {
-  server owner;
+  ucx_server owner;
   const publication shown = owner.allocate("memory", mib, access::read_write);
   const json told = bench(shown.url(), {"--write"});
   EXPECT_EQ(calls_of(told.at("read")).size(), 3U);
@@ -145,7 +146,7 @@ TEST(Bench, MeasuresMemoryThatIsMapped) {
 
 TEST(Bench, DoesNotWriteWhatIsForReadingOnly) {
   std::string memory(16, 'x');
-  server owner;
+  ucx_server owner;
   const publication shown = owner.publish("memory", std::as_bytes(std::span(memory)));
   expect_failure(run_tool({"bench", shown.url(), "--write"}), 5, "\"memory\"");
 }
@@ -174,7 +175,7 @@ TEST(Bench, RefusesArgumentsThatAreNone) {
 
 TEST(Bench, TellsThatTheNameWasWithdrawn) {
   std::string memory(mib, 'x');
-  server owner;
+  ucx_server owner;
   publication shown = owner.publish("gone", std::as_bytes(std::span(memory)));
   const std::string url = shown.url();
   command bench(tool_program(), {"bench", url, "--seconds", "60"});

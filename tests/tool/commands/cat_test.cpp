@@ -16,6 +16,7 @@
 #include "support/files/temporary_directory.hpp"
 #include "support/process/command.hpp"
 #include "support/tool/tool.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::test {
@@ -86,7 +87,7 @@ TEST_F(CatInTheMiddle, TellsOfALostConnectionWhenTheServerIsKilled) {
 TEST_F(CatInTheMiddle, TellsOfALostConnectionWhenTheServerEnds) {
   const auto cat = begin();
   server_.process().send_signal(SIGTERM);
-  EXPECT_EQ(server_.process().wait(std::chrono::seconds(10)), 0);
+  EXPECT_EQ(server_.process().wait(std::chrono::seconds(30)), 0);
   expect_part(cat->finish(), 7, "");
 }
 
@@ -257,14 +258,14 @@ TEST(Cat, TellsOfAFullDisk) {
 
 TEST(Cat, ReadsMemoryOfAnotherProcess) {
   std::string memory(pattern(mib + 1));
-  server owner;
+  ucx_server owner;
   const publication shown = owner.publish("memory", std::as_bytes(std::span(memory)));
   EXPECT_TRUE(run_tool({"cat", shown.url()}).out == memory);
 }
 
 TEST(Cat, IsRefusedWhatIsForWritingOnly) {
   std::string memory(16, 'x');
-  server owner;
+  ucx_server owner;
   const publication kept =
       owner.publish("kept", std::as_writable_bytes(std::span(memory)), access::write);
   expect_failure(run_tool({"cat", kept.url()}), 5, "\"kept\"");
@@ -272,7 +273,7 @@ TEST(Cat, IsRefusedWhatIsForWritingOnly) {
 
 TEST(Cat, TellsThatTheNameWasWithdrawn) {
   std::string memory(large, 'x');
-  server owner;
+  ucx_server owner;
   publication shown = owner.publish("gone", std::as_bytes(std::span(memory)));
   const std::string url = shown.url();
   command cat(tool_program(), {"cat", url}, output::pipe);

@@ -121,7 +121,7 @@ TEST_F(ServeGpuCopies, AreMeasured) {
   tool_server sealed({"--gpu-copy", "tensor=" + text_});
   expect_failure(
       run_tool({"bench", sealed.url("tensor"), "--seconds", "0.01", "--write", "--json"}), 5,
-      "not exposed for this access");
+      "this access is not allowed");
 }
 
 TEST_F(ServeGpuCopies, ComeWithoutChecksumsAndAreComparedAsAWhole) {
@@ -165,7 +165,7 @@ TEST_F(ServeGpuCopies, TakeTheStandardInputAndNoMoreThanTheyHold) {
   expect_failure(put("longer than it", server), 12, "do not fit into 9");
   expect_failure(run_tool({"cp", text_, server.url("tensor")}), 12, "do not fit into 9");
   tool_server sealed({"--gpu-copy", "tensor=" + small});
-  expect_failure(put("other", sealed), 5, "not exposed for this access");
+  expect_failure(put("other", sealed), 5, "this access is not allowed");
   EXPECT_EQ(read(sealed, "tensor"), "some text");
 }
 

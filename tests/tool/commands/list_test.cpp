@@ -9,6 +9,7 @@
 
 #include "support/files/temporary_directory.hpp"
 #include "support/tool/tool.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/server.hpp"
 #include "ucx/version.hpp"
 
@@ -30,7 +31,7 @@ json ask(std::vector<std::string> arguments) {
 /// A server with a file, memory that may be read and written, and memory that may be written only.
 class Catalogue : public ::testing::Test {
  protected:
-  server owner_;
+  ucx_server owner_;
   temporary_directory folder_;
   std::vector<std::byte> memory_ = std::vector<std::byte>(100);
   publication file_ = owner_.publish_file("a file", folder_.make("x", "12345"));
@@ -111,13 +112,13 @@ TEST_F(Catalogue, IsExplainedByInfo) {
 }
 
 TEST(List, ShowsThatNothingIsPublished) {
-  const server owner;
+  const ucx_server owner;
   EXPECT_EQ(run_tool({"ls", owner.url()}).out, "");
   EXPECT_EQ(ask({"ls", owner.url()}), json::array());
 }
 
 TEST(List, ShowsMoreThanAPageOfNames) {
-  server owner;
+  ucx_server owner;
   std::vector<std::byte> memory(1);
   std::vector<publication> published;
   std::string expected;
@@ -129,7 +130,7 @@ TEST(List, ShowsMoreThanAPageOfNames) {
 }
 
 TEST(List, KeepsControlCharactersFromTheTerminal) {
-  server owner;
+  ucx_server owner;
   std::vector<std::byte> memory(1);
   const std::string name = "red\x1b[31m\nnext\xc2\x9b";
   const publication shown = owner.publish(name, std::span(memory), access::read);
@@ -139,7 +140,7 @@ TEST(List, KeepsControlCharactersFromTheTerminal) {
 }
 
 TEST(List, ShowsCharactersThatShowNothing) {
-  server owner;
+  ucx_server owner;
   std::vector<std::byte> memory(1);
   // One that deletes; right to left, which makes "exe.txt" of it; a zero-width space; a tag, beyond
   // U+FFFF; and what stays: letters that are not Latin, and a picture.
@@ -157,7 +158,7 @@ TEST(List, ShowsCharactersThatShowNothing) {
 }
 
 TEST(List, ShowsEachKindOfInvisibleCharacter) {
-  server owner;
+  ucx_server owner;
   std::vector<std::byte> memory(1);
   std::vector<publication> kept;
   const std::vector<std::pair<std::string, std::string>> names{
@@ -174,7 +175,7 @@ TEST(List, ShowsEachKindOfInvisibleCharacter) {
 }
 
 TEST(List, TellsOfAFullDisk) {
-  const server owner;
+  const ucx_server owner;
   expect_failure(run_tool({"ls", "--json", owner.url()}, command::output::full_disk), 9,
                  "No space left on device");
 }

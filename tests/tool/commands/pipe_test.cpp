@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "support/basics/soon.hpp"
@@ -23,13 +24,16 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr int partial = 11;
 
-/// A server that introduces, by an IP address or by the file that leads to it, and ends of pipes
-/// that meet there.
-class PipeTool : public testing::TestWithParam<bool> {
+/// What the server speaks by which the ends meet, and the ends with each other.
+enum class pipe_by { its_default, ucx, address_file };
+
+/// A server that introduces, and ends of pipes that meet there.
+class PipeTool : public testing::TestWithParam<pipe_by> {
  protected:
   std::string name() const { return server_.url("checkpoint"); }
   std::vector<std::string> receive() const { return {"pipe", "receive", name()}; }
@@ -50,7 +54,14 @@ class PipeTool : public testing::TestWithParam<bool> {
   }
 
   std::vector<std::string> place() const {
-    if (!GetParam()) return {"--pipes"};
+    switch (GetParam()) {
+      case pipe_by::its_default:
+        return {"--pipes"};
+      case pipe_by::ucx:
+        return {"--pipes", "--ucx"};
+      case pipe_by::address_file:
+        break;
+    }
     return {"--pipes", "--address-file", (nearby_ / "address").string()};
   }
 
@@ -187,26 +198,50 @@ TEST_P(PipeTool, ReadsEveryWriter) {
   EXPECT_EQ(reads->finish().out, "ab");
 }
 
+/// An end that listens, with these options, and one that does what that says.
+command_result pipe_alone(const std::string& listens, const std::string& options,
+                          std::string& said) {
+  const temporary_directory folder;
+  const std::string told = folder / "told";
+  const std::string tool = tool_program();
+  const std::string input = "echo over | ";
+  const std::string there =
+      (listens == "send" ? input : "") + tool + " pipe " + listens + ' ' + options;
+  const std::string here = (listens == "send" ? "" : input) + "$(sed -n 's|.*: ucxio pipe|" + tool +
+                           " pipe|p' " + told + ')';
+  const std::string line = there + " 2>" + told + " & until grep -qs :// " + told +
+                           " || ! kill -0 $!; do sleep 0.05; done; " + here + "; wait";
+  const command_result both = command("/bin/sh", {"-c", line}).finish();
+  std::ifstream words(told);
+  std::getline(words, said);
+  return both;
+}
+
 /// Without a server either end may listen, and says what to call at the other.
 TEST(PipeToolAlone, ListensAndSaysWhatToCall) {
+  const std::vector<std::pair<std::string, std::string>> ways{{"--ucx", "ucx://127.0.0.1:"},
+                                                              {"--socket", "ucx+tcp://127.0.0.1:"},
+                                                              {"--unix", "ucx+unix:///"}};
+  for (const auto& [options, url] : ways) {
+    for (const std::string listens : {"receive", "send"}) {
+      std::string said;
+      const command_result both = pipe_alone(listens, options, said);
+      EXPECT_EQ(both.code, 0) << both.err;
+      EXPECT_EQ(both.out, "over\n") << options << ' ' << said;
+      const std::string calls = listens == "send" ? "receive" : "send";
+      EXPECT_THAT(said,
+                  StartsWith("ucxio: waiting; at the other end: ucxio pipe " + calls + ' ' + url));
+    }
+  }
+}
+
+TEST(PipeToolAlone, ListensByItsOwnChoice) {
   for (const std::string listens : {"receive", "send"}) {
-    const temporary_directory folder;
-    const std::string told = folder / "told";
-    const std::string calls = listens == "send" ? "receive" : "send";
-    const std::string tool = tool_program();
-    const std::string input = "echo over | ";
-    const std::string line = (listens == "send" ? input : "") + tool + " pipe " + listens + " 2>" +
-                             told + " & until grep -q ucx:// " + told + "; do sleep 0.05; done; " +
-                             (calls == "send" ? input : "") + "$(sed 's|.*: ucxio|" + tool + "|' " +
-                             told + "); wait";
-    const command_result both = command("/bin/sh", {"-c", line}).finish();
-    EXPECT_EQ(both.code, 0) << both.err;
-    EXPECT_EQ(both.out, "over\n") << line;
-    std::ifstream words(told);
     std::string said;
-    std::getline(words, said);
-    EXPECT_THAT(said, StartsWith("ucxio: waiting; at the other end: ucxio pipe " + calls +
-                                 " ucx://127.0.0.1:"));
+    const command_result both = pipe_alone(listens, "", said);
+    EXPECT_EQ(both.code, 0) << both.err;
+    EXPECT_EQ(both.out, "over\n") << said;
+    EXPECT_THAT(said, Not(HasSubstr("ucx://")));
   }
 }
 
@@ -295,8 +330,8 @@ TEST_P(PipeTool, SurvivesTheServer) {
 }
 
 TEST_P(PipeTool, SaysWhoDidNotCome) {
-  expect_failure(run_tool({"pipe", "receive", name(), "--timeout", "0.1"}), 6, "no writer came");
-  expect_failure(run_tool({"pipe", "send", name(), "--timeout", "0.1"}), 6, "no reader came");
+  expect_failure(run_tool({"pipe", "receive", name(), "--timeout", "3"}), 6, "no writer came");
+  expect_failure(run_tool({"pipe", "send", name(), "--timeout", "3"}), 6, "no reader came");
 }
 
 TEST(PipeToolAlone, SaysThatAServerTakesNoPipes) {
@@ -311,6 +346,11 @@ TEST(PipeToolAlone, IsToldOfWrongArguments) {
       {"pipe", "send", "/tmp/x"},
       {"pipe", "send", "ucx://127.0.0.1:1"},
       {"pipe", "send", "ucx://127.0.0.1:1/x", "--bind", "127.0.0.1:0"},
+      {"pipe", "send", "ucx://127.0.0.1:1/x", "--ucx"},
+      {"pipe", "send", "ucx://127.0.0.1:1/x", "--insecure"},
+      {"pipe", "send", "--ucx", "--socket"},
+      {"pipe", "send", "--ucx", "--token-file", "/dev/null"},
+      {"pipe", "receive", "--socket", "--token-file", "/dev/null"},
       {"pipe", "send", "ucx://127.0.0.1:1/x", "--readers", "0"},
       {"pipe", "send", "ucx://127.0.0.1:1/x", "--writers", "2"},
       {"pipe", "receive", "ucx://127.0.0.1:1/x", "--writers", "many"},
@@ -322,15 +362,38 @@ TEST(PipeToolAlone, IsToldOfWrongArguments) {
     expect_failure(result, 2, "");
     EXPECT_EQ(result.out, "");
   }
-  expect_failure(run_tool({"pipe", "receive", "--bind", "0.0.0.0:0"}), 5, "insecure");
 }
 
-std::string name_of_place(const testing::TestParamInfo<bool>& chosen) {
-  return chosen.param ? "without_ip" : "with_ip";
+/// As those of `ucxio serve`, with its words.
+TEST(PipeToolAlone, IsToldOfWrongPlacesAsServeIs) {
+  const std::vector<std::pair<std::vector<std::string>, int>> wrong{
+      {{"--ucx", "--bind", "0.0.0.0:0"}, 5},
+      {{"--socket", "--bind", "0.0.0.0:0"}, 5},
+      {{"--insecure"}, 2},
+      {{"--bind", "nonsense"}, 2},
+      {{"--unix", "--bind", "1.2.3.4:5"}, 2},
+      {{"--peer-user", "0"}, 2},
+  };
+  for (const auto& [options, code] : wrong) {
+    std::vector<std::string> serve{"serve"};
+    std::vector<std::string> pipe{"pipe", "receive"};
+    serve.insert(serve.end(), options.begin(), options.end());
+    pipe.insert(pipe.end(), options.begin(), options.end());
+    const command_result refused = run_tool(pipe);
+    expect_failure(refused, code, "");
+    EXPECT_EQ(refused.err, run_tool(serve).err);
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(, PipeTool, testing::Bool(), name_of_place);
-INSTANTIATE_TEST_SUITE_P(, PipeBroadcast, testing::Bool(), name_of_place);
+const auto each_way = testing::Values(pipe_by::its_default, pipe_by::ucx, pipe_by::address_file);
+
+std::string name_of_place(const testing::TestParamInfo<pipe_by>& chosen) {
+  if (chosen.param == pipe_by::address_file) return "without_ip";
+  return chosen.param == pipe_by::ucx ? "by_ucx" : "by_default";
+}
+
+INSTANTIATE_TEST_SUITE_P(, PipeTool, each_way, name_of_place);
+INSTANTIATE_TEST_SUITE_P(, PipeBroadcast, each_way, name_of_place);
 
 }  // namespace
 }  // namespace ucx::test

@@ -15,6 +15,7 @@
 
 #include "support/files/temporary_directory.hpp"
 #include "support/process/command.hpp"
+#include "support/process/own_namespace.hpp"
 #include "support/tool/tool.hpp"
 #include "ucx/version.hpp"
 
@@ -60,7 +61,7 @@ TEST(Serve, SaysItsUrlFirstWhenEverythingCanBeRead) {
   const temporary_directory folder;
   const std::string path = folder.make("notes.txt", "one\ntwo\n");
   tool_server server({"first=" + path, path});
-  EXPECT_THAT(server.url(), StartsWith("ucx://127.0.0.1:"));
+  EXPECT_THAT(server.url(), StartsWith("ucxs://127.0.0.1:"));
   EXPECT_EQ(run_tool({"cat", server.url("first")}).out, "one\ntwo\n");
   EXPECT_EQ(run_tool({"cat", server.url("notes.txt")}).out, "one\ntwo\n");
 }
@@ -98,7 +99,7 @@ TEST_P(ServeSignal, EndsWithSuccess) {
   const temporary_directory folder;
   tool_server server({folder.make("x", "1")});
   server.process().send_signal(GetParam());
-  const std::optional<int> status = server.process().wait(std::chrono::seconds(10));
+  const std::optional<int> status = server.process().wait(std::chrono::seconds(30));
   ASSERT_TRUE(status.has_value());
   EXPECT_TRUE(WIFEXITED(*status) && WEXITSTATUS(*status) == 0) << *status;
   // And it is really gone.
@@ -143,7 +144,7 @@ TEST(Serve, OutlivesItsTerminalUnderNohup) {
 std::string environment_with(std::vector<std::string> settings) {
   settings.insert(settings.end(), {tool_program(), "serve", "--quiet"});
   command server("/usr/bin/env", settings, output::pipe);
-  EXPECT_THAT(first_line(server), StartsWith("ucx://"));
+  EXPECT_THAT(first_line(server), StartsWith("ucxs://"));
   std::string found = content_of("/proc/" + std::to_string(server.pid()) + "/environ");
   std::replace(found.begin(), found.end(), '\0', '\n');
   return found;
@@ -216,9 +217,21 @@ TEST(Serve, EndsWhileItsReaderIsStopped) {
   EXPECT_FALSE(reader.read(1).empty());
   reader.send_signal(SIGSTOP);
   server.process().send_signal(SIGTERM);
-  const std::optional<int> status = server.process().wait(std::chrono::seconds(10));
+  const std::optional<int> status = server.process().wait(std::chrono::seconds(30));
   ASSERT_TRUE(status.has_value());
   EXPECT_TRUE(WIFEXITED(*status) && WEXITSTATUS(*status) == 0) << *status;
+}
+
+TEST(Serve, SaysWhereItHasNoIpv6) {
+  const own_namespace without_addresses({"--net"});
+  if (!without_addresses.why_not().empty()) GTEST_SKIP() << without_addresses.why_not();
+  const temporary_directory folder;
+  const command_result result =
+      command(own_namespace::program,
+              without_addresses.line({tool_program(), "serve", "--ucx", "--insecure", "--bind",
+                                      "[::]:0", folder.make("there", "1").string()}))
+          .finish();
+  expect_failure(result, 1, "serving on [::]:0: this machine has no address of IPv6");
 }
 
 TEST(Serve, RefusesAllWhenOnePathIsWrong) {
@@ -263,7 +276,7 @@ TEST(Serve, RefusesANameThatCanNotBeOne) {
 }
 
 TEST(Serve, RefusesAnAddressThatOthersCanReach) {
-  expect_failure(serve({"--bind", "0.0.0.0:0"}), 5, "--insecure");
+  expect_failure(serve({"--ucx", "--bind", "0.0.0.0:0"}), 5, "--insecure");
 }
 
 TEST(Serve, RefusesAnAddressThatIsNone) {
@@ -275,13 +288,13 @@ TEST(Serve, RefusesAnAddressThatIsNone) {
 
 TEST(Serve, RefusesAPortThatIsTaken) {
   const tool_server first({});
-  const std::string address = first.url().substr(std::string("ucx://").size());
+  const std::string address = first.url().substr(std::string("ucxs://").size());
   expect_failure(serve({"--bind", address}), 4, address);
 }
 
 TEST(Serve, RefusesToServeWhenNobodyLearnsItsUrl) {
   expect_failure(serve({}, command::output::full_disk), 9, "No space left on device");
-  expect_failure(serve({}, command::output::closed), 9, "ucx://127.0.0.1:");
+  expect_failure(serve({}, command::output::closed), 9, "ucxs://127.0.0.1:");
 }
 
 }  // namespace

@@ -36,8 +36,10 @@ class ServeText : public ::testing::Test {
   std::vector<std::string> serve(std::vector<std::string> line) {
     line.insert(line.begin(), "serve");
     server_ = std::make_unique<command>(tool_program(), line, command::output::pipe);
-    while (!url_.ends_with('\n')) url_ += server_->read(1);
-    url_.pop_back();
+    for (std::string next = server_->read(1); !next.empty() && next != "\n";
+         next = server_->read(1)) {
+      url_ += next;
+    }
     EXPECT_TRUE(soon([&] { return server_->errors().ends_with('\n'); }));  // it is one text
     std::vector<std::string> all;
     std::istringstream lines(server_->errors());
@@ -124,7 +126,11 @@ TEST_F(ServeText, TellsOfAStoreThatServesNothing) {
 TEST_F(ServeText, IsNotSaidWhereTheServerIsToBeQuiet) {
   command quiet(tool_program(), {"serve", "--quiet", "--store", (folder_ / "store").string()},
                 command::output::pipe);
-  while (!url_.ends_with('\n')) url_ += quiet.read(1);
+  while (!url_.ends_with('\n')) {
+    const std::string next = quiet.read(1);
+    ASSERT_FALSE(next.empty()) << quiet.errors();
+    url_ += next;
+  }
   quiet.send_signal(SIGTERM);
   const command_result result = quiet.finish();
   EXPECT_EQ(result.code, 0);
@@ -148,7 +154,7 @@ TEST_F(ServeText, TellsHowToFillAStore) {
 }
 
 TEST_F(ServeText, TellsOfPipes) {
-  const std::vector<std::string> by_file{"--pipes", "--address-file",
+  const std::vector<std::string> by_file{"--pipes", "--ucx", "--address-file",
                                          (folder_ / "address").string()};
   for (const std::vector<std::string>& line : {std::vector<std::string>{"--pipes"}, by_file}) {
     const auto lines = serve(line);

@@ -13,6 +13,7 @@
 #include "support/basics/soon.hpp"
 #include "support/files/temporary_directory.hpp"
 #include "support/tool/tool.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/content_digest.hpp"
 #include "ucx/error.hpp"
 #include "ucx/server.hpp"
@@ -175,6 +176,19 @@ TEST_F(StoreCommands, SayThatADirectoryIsNotEmpty) {
   EXPECT_TRUE(std::filesystem::exists(there("w/odd/pipe")));
 }
 
+TEST_F(StoreCommands, MakeDirectories) {
+  quietly({"mkdir", url("a/b"), url("c")});
+  EXPECT_TRUE(std::filesystem::is_empty(there("a/b")));
+  EXPECT_TRUE(std::filesystem::is_empty(there("c")));
+  expect_failure(run_tool({"mkdir", url("c")}), 2, "the name is taken");
+  quietly({"mkdir", "-p", url("c"), url("d")});
+  EXPECT_TRUE(std::filesystem::is_empty(there("d")));
+  store_.make("x", "1");
+  expect_failure(run_tool({"mkdir", "-p", url("x")}), 2, "the name is taken");
+  quietly({"rm", "-r", url("a/b")});
+  EXPECT_FALSE(std::filesystem::exists(there("a/b")));
+}
+
 TEST_F(StoreCommands, HashWhatIsHereAndThere) {
   const std::string content(3'000'000, 'x');
   store_.make("x", content);
@@ -206,7 +220,7 @@ TEST_F(StoreCommands, HashForPrograms) {
 
 TEST_F(StoreCommands, HashMemoryByReadingIt) {
   std::string memory(2'500'000, 'm');
-  server owner;
+  ucx_server owner;
   const publication shown = owner.publish("m", std::as_bytes(std::span(memory)));
   EXPECT_EQ(run_tool({"hash", shown.url()}).out, hash_of(memory) + "  " + shown.url() + '\n');
 }

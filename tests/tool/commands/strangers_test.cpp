@@ -109,7 +109,7 @@ class Strangers : public testing::Test {
 };
 
 TEST_F(Strangers, DoNotEndAServerByWhatTheySay) {
-  tool_server server({path_});
+  tool_server server({"--ucx", path_});
   const std::set<std::uint16_t> ports = ports_of(server.process().pid());
   ASSERT_GE(ports.size(), 2U) << "one to connect to, and one for data";
   for (const auto& [what, bytes] : strange) {
@@ -127,7 +127,7 @@ TEST_F(Strangers, DoNotEndAServerByWhatTheySay) {
 }
 
 TEST_F(Strangers, KeepNoProcessorBusy) {
-  tool_server server({path_});
+  tool_server server({"--ucx", path_});
   std::deque<stranger> all;
   for (const std::uint16_t port : ports_of(server.process().pid())) {
     for (const auto& [what, bytes] : strange) all.emplace_back(port).say(bytes);
@@ -177,10 +177,10 @@ class descriptors_of_test {
 
 /// A server that may have so many descriptors, and not more; what it complains of is `said`.
 child_process serve_within(int files, const std::string& path, const std::string& said) {
-  return child_process(
-      "/bin/sh",
-      {"-c", "ulimit -n " + std::to_string(files) + "; exec \"$0\" serve --quiet \"$1\" 2>\"$2\"",
-       tool_program(), path, said});
+  return child_process("/bin/sh", {"-c",
+                                   "ulimit -n " + std::to_string(files) +
+                                       "; exec \"$0\" serve --ucx --quiet \"$1\" 2>\"$2\"",
+                                   tool_program(), path, said});
 }
 
 /// A kind of flood, and how many descriptors the server may have.
@@ -219,7 +219,7 @@ TEST_P(Floods, LeaveAServerThatServesOrHasSaidItsEnd) {
   const command_result read = run_tool({"cat", url + "/notes.txt"});
   if (read.out == "one\n") return;
   // It may be about to end.
-  const std::optional<int> status = server.wait(10s);
+  const std::optional<int> status = server.wait(30s);
   ASSERT_TRUE(status && WIFEXITED(*status)) << "it neither serves nor ends itself: " << read.err;
   EXPECT_EQ(WEXITSTATUS(*status), 1);
   EXPECT_NE(content_of(said).find("no file descriptor left"), std::string::npos);
@@ -235,9 +235,10 @@ std::string begun_greeting() {
 }
 
 TEST_F(Strangers, LeaveALineOnStderrWhereTheyLeaveNoDescriptors) {
-  command server("/bin/sh",
-                 {"-c", "ulimit -n 256; exec \"$0\" serve --quiet \"$1\"", tool_program(), path_},
-                 command::output::pipe);
+  command server(
+      "/bin/sh",
+      {"-c", "ulimit -n 256; exec \"$0\" serve --ucx --quiet \"$1\"", tool_program(), path_},
+      command::output::pipe);
   std::string url;
   for (std::string next = server.read(1); !next.empty() && next != "\n"; next = server.read(1)) {
     url += next;
@@ -272,8 +273,9 @@ TEST_F(Strangers, DoNotKeepAServerFromItsEndByTheirNumber) {
   constexpr std::size_t many = 1500;
   const descriptors_of_test own(2 * many);
   if (!own.are_granted()) GTEST_SKIP() << "the system grants few descriptors";
-  child_process server("/bin/sh", {"-c", "MALLOC_PERTURB_=165 exec \"$0\" serve --quiet \"$1\"",
-                                   tool_program(), path_});
+  child_process server(
+      "/bin/sh",
+      {"-c", "MALLOC_PERTURB_=165 exec \"$0\" serve --ucx --quiet \"$1\"", tool_program(), path_});
   const std::string url = server.read_line(30s).value_or("");
   ASSERT_TRUE(url.starts_with("ucx://"));
   const auto port = static_cast<std::uint16_t>(std::stoul(url.substr(url.rfind(':') + 1)));
@@ -333,10 +335,10 @@ class ServeFailure : public testing::Test {
   /// into it.
   void expect_end(const std::string& loaded) {
     const std::string path = folder_.make("notes.txt", "one\n").string();
-    command server(
-        "/bin/sh",
-        {"-c", "LD_PRELOAD=\"$0\" exec \"$1\" serve --quiet \"$2\"", loaded, tool_program(), path},
-        command::output::pipe);
+    command server("/bin/sh",
+                   {"-c", "LD_PRELOAD=\"$0\" exec \"$1\" serve --ucx --quiet \"$2\"", loaded,
+                    tool_program(), path},
+                   command::output::pipe);
     std::string url;
     for (std::string next = server.read(1); !next.empty() && next != "\n"; next = server.read(1)) {
       url += next;
@@ -369,8 +371,8 @@ TEST(ServeLimits, AreRaisedToWhatTheSystemGrants) {
   ::rlimit files = {};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
   if (files.rlim_max < 1000) GTEST_SKIP() << "the system grants few descriptors";
-  child_process server(
-      "/bin/sh", {"-c", "ulimit -Sn 200; exec \"$0\" serve --quiet \"$1\"", tool_program(), path});
+  child_process server("/bin/sh", {"-c", "ulimit -Sn 200; exec \"$0\" serve --ucx --quiet \"$1\"",
+                                   tool_program(), path});
   ASSERT_TRUE(server.read_line(30s).has_value());
   ::rlimit has = {};
   ASSERT_EQ(::prlimit(server.pid(), RLIMIT_NOFILE, nullptr, &has), 0);

@@ -40,6 +40,10 @@ TEST(Usage, IsToldOfWrongArguments) {
       {"--timeout", "1e300", "ls", "ucx://127.0.0.1:1"},
       {"serve", "--bind"},
       {"serve", "--timeout", "5"},
+      {"serve", "--limit", "connections"},
+      {"serve", "--limit", "connections=many"},
+      {"serve", "--limit", "user.connections=1"},
+      {"serve", "--limit", "identity.files=1"},
       {"--timeout", "5", "serve"},
   };
   for (const std::vector<std::string>& arguments : wrong) {
@@ -71,12 +75,12 @@ TEST(Usage, IsHelped) {
   const command_result general = run_tool({"--help"});
   EXPECT_EQ(general.code, 0);
   for (const std::string words :
-       {"serve", "ls", "cat", "cp", "put", "mv", "rm", "stat", "hash", "pipe", "info", "bench",
-        "completion", "man", "--timeout", "Examples:", "Exit codes:", "130"}) {
+       {"serve", "ls", "cat", "cp", "put", "mkdir", "mv", "rm", "stat", "hash", "pipe", "info",
+        "bench", "completion", "man", "--timeout", "Examples:", "Exit codes:", "130"}) {
     EXPECT_THAT(general.out, HasSubstr(words));
   }
-  for (const std::string verb : {"serve", "ls", "cat", "cp", "put", "mv", "rm", "stat", "hash",
-                                 "info", "bench", "completion", "man"}) {
+  for (const std::string verb : {"serve", "ls", "cat", "cp", "put", "mkdir", "mv", "rm", "stat",
+                                 "hash", "info", "bench", "completion", "man"}) {
     const command_result help = run_tool({verb, "--help"});
     EXPECT_EQ(help.code, 0);
     EXPECT_THAT(help.out, HasSubstr("Example:\n  ucxio " + verb));

@@ -22,6 +22,7 @@
 #include "support/tool/agent_talk.hpp"
 #include "support/tool/copy_place.hpp"
 #include "support/tool/tool.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/content_digest.hpp"
 #include "ucx/pipe_broker.hpp"
 #include "ucx/server.hpp"
@@ -205,7 +206,7 @@ TEST_F(CompressedCopy, TellsWhatIsInTheWay) {
   const tool_server plain({"--store", (folder_ / "here").string()});
   expect_failure(copy({"-r", plain.url(""), here("tree")}), 1, "ucxio serve --agent");
   const tool_server introduces({"--store", (folder_ / "here").string(), "--pipes"});
-  expect_failure(copy({"--timeout", "0.2", introduces.url("x"), here("y")}), 6,
+  expect_failure(copy({"--timeout", "3", introduces.url("x"), here("y")}), 6,
                  "ucxio serve --agent");
   expect_failure(copy({"ucx://127.0.0.1:1/x", here("y")}), 4, "ucx://127.0.0.1:1");
 }
@@ -223,11 +224,11 @@ TEST_F(CompressedCopy, ServesManyAtOnce) {
     const std::string name = "f" + std::to_string(i);
     store_.make(name, log_text(mib) + name);
     all.push_back(std::make_unique<command>(
-        tool_program(), std::vector<std::string>{"cp", "--compress", "zstd", "--timeout", "30",
+        tool_program(), std::vector<std::string>{"cp", "--compress", "zstd", "--timeout", "100",
                                                  url(name), here(name)}));
   }
   for (const auto& each : all) {
-    const command_result result = each->finish(std::chrono::seconds(60));
+    const command_result result = each->finish(std::chrono::seconds(120));
     EXPECT_EQ(result.code, 0) << result.err;
   }
   for (int i = 0; i < 12; ++i) {
@@ -253,7 +254,7 @@ class LyingAgent : public ::testing::Test {
 
   const temporary_directory folder_;
   const std::string memory_ = std::string(1000, 'x');
-  server owner_;
+  ucx_server owner_;
   const publication shown_ = owner_.publish("x", std::as_bytes(std::span(memory_)));
   const pipe_broker broker_{owner_};
 };

@@ -18,6 +18,7 @@
 #include "support/process/command.hpp"
 #include "support/tool/copy_place.hpp"
 #include "support/tool/tool.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::test {
@@ -75,7 +76,7 @@ TEST_F(Copy, ReplacesAFileAndWhatALinkLeadsTo) {
 
 TEST_F(Copy, WritesMemoryOfAFixedSize) {
   std::string memory(mib, 'x');
-  server owner;
+  ucx_server owner;
   const publication shown =
       owner.publish("m", std::as_writable_bytes(std::span(memory)), access::read_write);
   const std::string content = pattern_text(mib);
@@ -181,7 +182,9 @@ class CopyInTheMiddle : public Copy {
   /// Begins to copy, and returns when `partial` has something.
   std::unique_ptr<command> begin(const std::string& from, const std::string& to,
                                  const std::string& partial, std::vector<std::string> more = {}) {
-    std::vector<std::string> arguments{"cp", from, to, "--bwlimit", "8M", "--timeout", "3"};
+    std::vector<std::string> arguments{"cp", from, to, "--bwlimit", "8M"};
+    if (more.empty() || more[0] != "--timeout")
+      arguments.insert(arguments.end(), {"--timeout", "10"});
     arguments.insert(arguments.end(), more.begin(), more.end());
     auto running = std::make_unique<command>(tool_program(), arguments);
     EXPECT_TRUE(soon([&] {
@@ -251,7 +254,7 @@ TEST_F(CopyInTheMiddle, KeepsWhatIsThereWhenTheServerIsKilled) {
 }
 
 TEST_F(CopyInTheMiddle, TimesOutWhenTheServerIsStopped) {
-  const auto running = begin(url("x"), here("y"), here(".y.ucxio-part"));
+  const auto running = begin(url("x"), here("y"), here(".y.ucxio-part"), {"--timeout", "3"});
   server_.process().stop();
   expect_failure(running->finish(), 6, url("x"));
 }

@@ -17,6 +17,7 @@
 #include "support/process/command.hpp"
 #include "support/tool/copy_place.hpp"
 #include "support/tool/tool.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::test {
@@ -247,7 +248,7 @@ TEST_F(CopyTrouble, KeepsNoRightsThatAreAnotherOwners) {
 
 TEST_F(CopyTrouble, TellsWhatMemoryDoesNotTake) {
   std::string memory(10, 'x');
-  server owner;
+  ucx_server owner;
   const publication shown =
       owner.publish("m", std::as_writable_bytes(std::span(memory)), access::read_write);
   command running("/bin/bash", {"-c", "echo more than ten | exec \"$0\" put \"$1\"", tool_program(),

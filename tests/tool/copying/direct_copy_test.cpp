@@ -193,7 +193,7 @@ TEST_F(DirectCopy, IsRefusedByWhoMayNotFetch) {
 TEST_F(DirectCopy, NeedsAnAgent) {
   expect_failure(copy({from("x"), owner_.url("y")}), 1, "ucxio serve --agent");
   const tool_server introduces({"--pipes"});
-  expect_failure(copy({"--timeout", "0.2", from("x"), introduces.url("y")}), 6,
+  expect_failure(copy({"--timeout", "3", from("x"), introduces.url("y")}), 6,
                  "ucxio serve --agent");
 }
 

@@ -83,7 +83,7 @@ class FullDisk : public ::testing::Test {
   }
   /// Expects that it says which file there is no room for; here by the system's own words.
   static void expect_no_space(const command_result& result, const std::string& where) {
-    const bool is_remote = where.starts_with("ucx://");
+    const bool is_remote = where.starts_with("ucxs://");
     expect_failure(result, no_space, is_remote ? "a quota is full" : "No space left on device");
     EXPECT_THAT(result.err, HasSubstr(where));
   }

@@ -68,7 +68,7 @@ class GoldenJson : public ::testing::Test {
 
  protected:
   const temporary_directory folder_;
-  const tool_server server_{{"a file=" + folder_.make("x", "12345678").string(), "--store",
+  const tool_server server_{{"--ucx", "a file=" + folder_.make("x", "12345678").string(), "--store",
                              "s=" + (folder_ / "").string()}};
 };
 
@@ -170,6 +170,8 @@ TEST_F(GoldenJson, OfInfo) {
     "transports": [
       "tcp/lo"
     ],
+    "protection": "none",
+    "identity": "anybody",
     "unused": [],
     "names": [
       {

@@ -12,6 +12,7 @@
 #include "support/bytes/byte_sizes.hpp"
 #include "support/process/command.hpp"
 #include "support/tool/tool.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/server.hpp"
@@ -85,7 +86,7 @@ TEST(OldNames, OfOpenFilesLimitThoseOfAllClients) {
 
 TEST(OldNames, OfBenchWorkAndAreWarnedOf) {
   std::string memory(mib, 'x');
-  server owner;
+  ucx_server owner;
   const publication shown = owner.publish("memory", std::as_bytes(std::span(memory)));
   const command_result result = run_tool(
       {"bench", shown.url(), "--seconds", "0.01", "--size", "64K", "--json", "--lanes", "1,2"});
@@ -140,7 +141,7 @@ TEST(OldNames, AreHiddenFromHelpManualAndCompletion) {
 
 /// Returns what `ucxio info` says of memory that could be mapped.
 command_result info(const std::vector<std::string>& variables) {
-  server owner;
+  ucx_server owner;
   const publication shown = owner.allocate("memory", mib, access::read_write);
   std::vector<std::string> line(variables);
   for (const std::string& word : {tool_program(), std::string("info"), shown.url()}) {

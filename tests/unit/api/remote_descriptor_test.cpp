@@ -431,7 +431,7 @@ TEST(RemoteDescriptor, ClearsTheErrorOfAnEarlierCall) {
 }
 
 TEST(RemoteDescriptor, PrintsItselfWithoutItsKey) {
-  EXPECT_EQ(to_string(sample()), "region 7: 5368709120 bytes, read_write, cuda_managed, shareable");
+  EXPECT_EQ(to_string(sample()), "region 3: 5368709120 bytes, read_write, cuda_managed, shareable");
   remote_descriptor plain;
   EXPECT_EQ(to_string(plain), "region 0: 0 bytes, read, host");
   plain.granted = access::write;

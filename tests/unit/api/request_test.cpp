@@ -19,6 +19,7 @@
 #include "support/bytes/pattern.hpp"
 #include "support/bytes/untouched.hpp"
 #include "support/handlers/fire.hpp"
+#include "support/simulated/remote_memory.hpp"
 #include "support/simulated/served_region.hpp"
 #include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
@@ -172,10 +173,7 @@ TEST(Request, StuckWriteKeepsItsMemoryUntilTheDrop) {
 }
 
 TEST(Request, RmaThatTimesOutTakesItsConnectionWithIt) {
-  simulated_pair_options options;
-  options.link.emulated_rma = false;
-  options.link.resources = {"self/memory0", "rc_mlx5/mlx5_0:1"};
-  served_region served(1000, options);
+  served_region served(1000, over_hardware());
   served.connection.wait_connected();
   ASSERT_EQ(served.region.transfer_method(), transfer_method::rma);
   served.network().faults().delay(call::get, 10s, 0);

@@ -230,9 +230,36 @@ TEST(SocketAddress, GoesToAndComesFromTheOperatingSystem) {
   }
 }
 
-TEST(SocketAddress, RefusesNativeAddressesThatAreNotIp) {
+TEST(SocketAddress, IsAUnixSocketsPath) {
+  const socket_address there("unix:/run/x y.sock");
+  EXPECT_TRUE(there.is_unix());
+  EXPECT_FALSE(there.is_v4() || there.is_v6() || there.is_loopback() || there.is_wildcard());
+  EXPECT_EQ(there.host(), "/run/x y.sock");
+  EXPECT_EQ(there.port(), 0);
+  EXPECT_EQ(there.with_port(7), there);
+  EXPECT_EQ(to_string(there), "unix:/run/x y.sock");
+  EXPECT_EQ(socket_address::from_native(there.native(), there.native_size()), there);
+  EXPECT_NE(there, socket_address("unix:/run/x z.sock"));
+  EXPECT_LT(there, socket_address("unix:/run/x z.sock"));
+  EXPECT_NE(there, socket_address("127.0.0.1:0"));
+  EXPECT_FALSE(socket_address("127.0.0.1:0").is_unix());
+  const socket_address unnamed("unix:");
+  EXPECT_TRUE(unnamed.is_unix());
+  EXPECT_FALSE(unnamed.empty());
+  EXPECT_EQ(unnamed.host(), "");
+  EXPECT_EQ(unnamed.native_size(), sizeof(::sa_family_t));
+  EXPECT_EQ(socket_address("unix:/" + std::string(106, 'x')).host().size(), 107U);
+  for (const std::string& wrong : {std::string("unix:x"), std::string("unix:/a\0b", 9),
+                                   "unix:/" + std::string(107, 'x'), std::string("Unix:/x")}) {
+    std::error_code ec;
+    EXPECT_TRUE(socket_address(wrong, ec).empty()) << wrong;
+    EXPECT_EQ(ec, errc::bad_address);
+  }
+}
+
+TEST(SocketAddress, RefusesNativeAddressesThatAreNeitherIpNorUnix) {
   ::sockaddr_un local = {};
-  local.sun_family = AF_UNIX;
+  local.sun_family = AF_NETLINK;
   const auto* const native = reinterpret_cast<const ::sockaddr*>(&local);
   std::error_code ec;
   EXPECT_TRUE(socket_address::from_native(native, sizeof local, ec).empty());

@@ -15,6 +15,7 @@
 
 #include "support/files/temporary_directory.hpp"
 #include "ucx/access.hpp"
+#include "ucx/access_rules.hpp"
 #include "ucx/connection_report.hpp"
 #include "ucx/content_digest.hpp"
 #include "ucx/context.hpp"
@@ -30,6 +31,7 @@
 #include "ucx/pipe_stream.hpp"
 #include "ucx/remote_descriptor.hpp"
 #include "ucx/remote_file.hpp"
+#include "ucx/request.hpp"
 #include "ucx/scheduled_call.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/url.hpp"
@@ -151,6 +153,11 @@ TEST(EnumerationText, NamesOfConnectionsAndMessages) {
 }
 
 TEST(EnumerationText, NamesOfContextsAndWorkers) {
+  EXPECT_EQ(printed({access_right::none, access_right::list, access_right::read,
+                     access_right::write, access_right::create, access_right::remove,
+                     access_right::pipes, access_right::agent, access_right::fabric}),
+            "none list read write create remove pipes agent fabric");
+  EXPECT_EQ(to_string(access_right::all), "list|read|write|create|remove|pipes|agent|fabric");
   EXPECT_EQ(printed({feature::none, feature::rma, feature::am, feature::wakeup, feature::tag,
                      feature::stream}),
             "none rma am wakeup tag stream");
@@ -166,6 +173,16 @@ TEST(EnumerationText, NamesOfContextsAndWorkers) {
   EXPECT_EQ(printed({repetition::once, repetition::every_round}), "once every_round");
   EXPECT_EQ(printed({thread_mode::automatic, thread_mode::single, thread_mode::multi}),
             "automatic single multi");
+}
+
+TEST(EnumerationText, OfOperations) {
+  EXPECT_EQ(printed({operation_kind::none, operation_kind::read, operation_kind::write,
+                     operation_kind::atomic, operation_kind::notify, operation_kind::wait_notify}),
+            "none read write atomic notify wait_notify");
+  EXPECT_EQ(
+      printed({operation_kind::flush, operation_kind::send, operation_kind::receive,
+               operation_kind::stream_send, operation_kind::stream_receive, operation_kind::close}),
+      "flush send receive stream_send stream_receive close");
 }
 
 TEST(EnumerationText, NamesOfErrors) {

@@ -41,6 +41,20 @@ TEST(Url, KeepsAnIpv6HostInBrackets) {
   EXPECT_EQ(to_string(v6), "ucx://[fe80::1%eth0]:80/a/b");
 }
 
+TEST(Url, KnowsServersByTls) {
+  const url there("UCXS://[::1]:7471/a%20b");
+  EXPECT_TRUE(there.is_tls());
+  EXPECT_TRUE(there.is_socket());
+  EXPECT_EQ(to_string(there), "ucxs://[::1]:7471/a%20b");
+  EXPECT_EQ(there, url::over_tls("::1", 7471, "a b"));
+  EXPECT_NE(there, url::over_socket("::1", 7471, "a b"));
+  EXPECT_TRUE(there.server().is_tls());
+  EXPECT_TRUE(there.with_name("c").is_tls());
+  EXPECT_TRUE(url::has_url_scheme("ucxs:"));
+  EXPECT_FALSE(url::has_url_scheme("ucxs"));
+  EXPECT_FALSE(url("ucx+tcp://h:1").is_tls());
+}
+
 TEST(Url, KnowsNoCaseOfHosts) {
   EXPECT_EQ(url("ucx://Node7.Example:1/Name"), url("UCX://nODE7.eXAMPLE:1/Name"));
   EXPECT_NE(url("ucx://h:1/Name"), url("ucx://h:1/name"));
@@ -70,6 +84,57 @@ TEST(Url, EncodesAndDecodesNames) {
   }
   EXPECT_EQ(to_string(url("h", 1, "a b/ü")), "ucx://h:1/a%20b/%C3%BC");
   EXPECT_EQ(url("ucx://h:1/%61%2f%2F").name(), "a//");
+}
+
+TEST(Url, OfAUnixSocketEndsItsPathAtTheFirstSocket) {
+  const url one("ucx+unix:///run/user/1000/ucxio/17.sock/a/b.sock/c");
+  EXPECT_EQ(one.socket_file(), "/run/user/1000/ucxio/17.sock");
+  EXPECT_EQ(one.name(), "a/b.sock/c");
+  EXPECT_TRUE(one.is_socket());
+  EXPECT_FALSE(one.empty());
+  EXPECT_EQ(one.host(), "");
+  EXPECT_EQ(one.port(), 0);
+  EXPECT_EQ(to_string(one), "ucx+unix:///run/user/1000/ucxio/17.sock/a/b.sock/c");
+  EXPECT_EQ(to_string(one.server()), "ucx+unix:///run/user/1000/ucxio/17.sock");
+  EXPECT_EQ(url("ucx+unix:///x.sock/").name(), "");
+  EXPECT_EQ(url("UCX+Unix:///a%20b/%2Fx.sock%2Fn").socket_file(), "/a b//x.sock");
+  EXPECT_EQ(url::over_unix("/a b/ü.sock", "n"), url("ucx+unix:///a%20b/%C3%BC.sock/n"));
+  EXPECT_NE(url::over_unix("/x.sock"), url::over_unix("/y.sock"));
+  EXPECT_NE(url::over_unix("/x.sock"), url::from_address_file("/x.sock"));
+  EXPECT_NE(std::hash<url>()(url::over_unix("/x.sock")),
+            std::hash<url>()(url::over_unix("/y.sock")));
+  EXPECT_TRUE(url::has_url_scheme("ucx+unix:"));
+}
+
+TEST(Url, OfAUnixSocketSaysWhatIsWrong) {
+  const std::string longest = "/" + std::string(101, 'x') + ".sock";
+  EXPECT_EQ(url::over_unix(longest).socket_file(), longest);
+  const std::vector<std::pair<std::string, std::string>> wrong{
+      {"ucx+unix://run/x.sock/n", "absolute"},
+      {"ucx+unix:/run/x.sock", "one of the two slashes"},
+      {"ucx+unix:///run/x/n", "\".sock\""},
+      {"ucx+unix:///run/x.sock2/n", "\".sock\""},
+      {"ucx+unix://", "absolute"},
+      {"ucx+unix:///run/x.sock?n", "%3F"},
+      {"ucx+unix:///run/x%00y.sock", "zero"},
+      {"ucx+unix:///run/%zz.sock", "hexadecimal"},
+      {"ucx+unix:///x.sock/%ff", "UTF-8"},
+      {"ucx+unix:///x" + longest, "107"},
+  };
+  for (const auto& [text, words] : wrong) {
+    try {
+      const url made(text);
+      ADD_FAILURE() << text;
+    } catch (const error& why) {
+      EXPECT_EQ(why.code(), errc::bad_url);
+      EXPECT_NE(std::string(why.what()).find(words), std::string::npos) << why.what();
+    }
+  }
+  std::error_code ec;
+  EXPECT_TRUE(url::over_unix("/d.sock/x.sock", {}, ec).empty());
+  EXPECT_EQ(ec, errc::bad_url);
+  EXPECT_TRUE(url::over_unix("x.sock", {}, ec).empty());
+  EXPECT_EQ(ec, errc::bad_url);
 }
 
 TEST(Url, IsMeantByItsSchemeAlone) {

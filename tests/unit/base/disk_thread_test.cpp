@@ -122,7 +122,7 @@ TEST(DiskThread, IsLeftBehindWhereTheDiskHangs) {
     });
     disk.stop(begin + 50ms);
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
   EXPECT_FALSE(left->start([] { return disk_queue::answer(); }));
   EXPECT_EQ(ended.wait_for(0s), std::future_status::timeout);
   EXPECT_TRUE(left->start_some_time([] { return disk_queue::answer(); }));

@@ -333,6 +333,9 @@ TEST_F(HostileStore, IsWrittenOneByOneWhereItIsOld) {
     EXPECT_FALSE(each) << each.message();
   }
   EXPECT_EQ(std::memcmp(memory_.data(), text.data(), text.size()), 0);
+  std::error_code ec;
+  asking.make_directory("directory", {}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "client/client_connector.hpp"
 #include "client/client_core.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/server.hpp"
 #include "ucx/url.hpp"
@@ -49,7 +50,7 @@ TEST(LingeringClients, AreNoneOfAServerThatNobodyAsked) {
 }
 
 TEST(LingeringClients, TakeOneAgainThatIsAboutToCome) {
-  const server served;
+  const test::ucx_server served;
   const url where(served.url());
   lingering_clients all;
   const std::shared_ptr<client_core> made = client_connector({}).connect(where).or_throw();

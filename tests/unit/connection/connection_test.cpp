@@ -16,6 +16,7 @@
 #include "ucx/connection_manager.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
+#include "wire/introduction.hpp"
 
 namespace ucx::test {
 namespace {
@@ -458,6 +459,59 @@ TEST(Connection, DamagedIntroductionIsAnError) {
   std::error_code ec;
   connection.wait_connected(ec);
   EXPECT_EQ(ec, errc::protocol_error);
+}
+
+/// A worker that connects to itself hears its own hello. So another peer may say the same: number
+/// and identity are no secrets of the peer that was connected to.
+class SecondHello : public ::testing::Test {
+ protected:
+  SecondHello() {
+    server_.welcome_everybody();
+    connection_.emplace(pair_.reader, server_.its_address());
+    connection_->wait_connected();
+    EXPECT_TRUE(server_.await(opcode::hello, first_));
+  }
+  /// Says it again, as `liar`, which is to be answered at `from`; or by the connection it came by.
+  void say(frame_peer& liar, ucp_ep_h to, const std::vector<std::byte>& from) {
+    frame hello;
+    hello.code = opcode::hello;
+    hello.session = first_.said.session;
+    std::vector<std::byte> payload = from;
+    const auto same = detail::read_greeting(first_.payload).introduction;
+    EXPECT_FALSE(same.empty());
+    payload.insert(payload.end(), same.begin(), same.end());
+    liar.say(to, hello, payload, UCP_AM_SEND_FLAG_REPLY);
+  }
+  /// The liar is refused; what goes over the connection still has the number that was agreed on.
+  void expect_taken(frame_peer& liar) {
+    frame_peer::heard_frame answer;
+    ASSERT_TRUE(liar.await(opcode::welcome, answer));
+    EXPECT_EQ(detail::status_error(answer.said.status), errc::busy);
+    EXPECT_EQ(server_.count(opcode::welcome), 0U);
+    EXPECT_FALSE(connection_->status());
+    connection_->close(close_mode::flush);
+    frame_peer::heard_frame bye;
+    ASSERT_TRUE(server_.await(opcode::bye, bye));
+    EXPECT_EQ(bye.said.session, first_.said.session);
+  }
+
+  simulated_pair pair_;
+  frame_peer server_{pair_.network, "server"};
+  std::optional<endpoint> connection_;
+  frame_peer::heard_frame first_;
+};
+
+TEST_F(SecondHello, ByWorkerAddressIsOfAnotherPeer) {
+  frame_peer liar(pair_.network, "liar");
+  say(liar, liar.reach(pair_.reader.address()), liar.its_address().encode());
+  expect_taken(liar);
+}
+
+TEST_F(SecondHello, AtAListenerIsOfAnotherPeer) {
+  const listener door(pair_.reader, any_port);
+  frame_peer liar(pair_.network, "liar");
+  say(liar, liar.reach(door.address().port()), {});
+  expect_taken(liar);
 }
 
 // Closing without waiting.

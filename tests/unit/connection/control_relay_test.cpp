@@ -18,6 +18,7 @@
 #include "connection/endpoint_core.hpp"
 #include "support/basics/soon.hpp"
 #include "support/files/temporary_directory.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
@@ -79,7 +80,7 @@ class ControlRelay : public testing::Test {
     core_access::core(peer_)->control().set_receiver(by);
   }
 
-  server server_{two_workers()};
+  ucx_server server_{two_workers()};
   client first_{server_.url()};  // of the first worker: the next is the second one's
   const context parent_{{.transports = {"tcp"}, .devices = {"lo"}, .share_memory = false}};
   const worker driver_{parent_, {.progress = progress_mode::sleeping_thread}};
@@ -152,18 +153,18 @@ TEST_F(ControlRelay, LetsTheThreadsOfAClientStoreTogether) {
   const client third(server_.url());
   client writer(server_.url());  // of the second worker
   const std::vector<std::byte> content(4'000);
-  const auto store_many = [&](std::size_t by) {
+  const auto store_many = [&](std::size_t by, std::chrono::seconds timeout) {
     std::vector<short_file> files;
     for (int i = 0; i < 500; ++i) {
       files.push_back({std::to_string(by) + '/' + std::to_string(i), content});
     }
-    return write_many(writer, files, creation::replace, {.timeout = std::chrono::seconds(1)});
+    return write_many(writer, files, creation::replace, {.timeout = timeout});
   };
   {
     const std::lock_guard busy(core_access::core(server_.worker(0))->lock());
     std::vector<std::future<std::vector<std::error_code>>> all;
     for (std::size_t i = 0; i < 24; ++i)
-      all.push_back(std::async(std::launch::async, store_many, i));
+      all.push_back(std::async(std::launch::async, store_many, i, std::chrono::seconds(1)));
     for (auto& each : all) {
       for (const std::error_code& outcome : each.get()) {
         EXPECT_TRUE(outcome == errc::timed_out || outcome == errc::busy) << outcome.message();
@@ -171,7 +172,7 @@ TEST_F(ControlRelay, LetsTheThreadsOfAClientStoreTogether) {
     }
   }
   EXPECT_TRUE(soon([&] {
-    const std::vector<std::error_code> outcomes = store_many(100);
+    const std::vector<std::error_code> outcomes = store_many(100, std::chrono::seconds(30));
     return std::none_of(outcomes.begin(), outcomes.end(), [](auto each) { return bool(each); });
   }));
 }

@@ -15,6 +15,7 @@
 #include "support/bytes/pattern.hpp"
 #include "support/simulated/frame_peer.hpp"
 #include "support/simulated/simulated_pair.hpp"
+#include "support/transports/two_ends.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_region.hpp"
@@ -55,6 +56,37 @@ TEST_F(Listener, ServesWhoeverConnects) {
     EXPECT_EQ(connections.back().peer(), listening.address());
     expect_reads(connections.back());
   }
+}
+
+/// Each end is found by a number of its own, beside a connection by address, which has one end.
+TEST_F(Listener, ConnectsItsOwnWorker) {
+  std::optional<endpoint> accepted;
+  const listener listening(pair_.owner, any_port, [&](connection_request request) {
+    accepted.emplace(pair_.owner, std::move(request));
+  });
+  endpoint made(pair_.owner, listening.address());
+  endpoint by_address(pair_.owner, pair_.owner.address());
+  ASSERT_TRUE(accepted);
+  accepted->wait_connected();
+  by_address.wait_connected();
+  EXPECT_EQ(pair_.owner.connections(), 3U);
+  expect_carries(pair_.owner_context, made, *accepted);
+  expect_carries(pair_.owner_context, *accepted, made);
+  expect_carries(pair_.owner_context, by_address, by_address);
+  made.close();
+  pair_.network.run_until([&] { return static_cast<bool>(accepted->status()); });
+  EXPECT_EQ(accepted->status(), errc::closed_by_peer);
+}
+
+TEST_F(Listener, IsLeftByItsOwnWorkersOtherEnd) {
+  std::optional<endpoint> accepted;
+  const listener listening(pair_.owner, any_port, [&](connection_request request) {
+    accepted.emplace(pair_.owner, std::move(request));
+  });
+  endpoint made(pair_.owner, listening.address());
+  accepted->close();
+  pair_.network.run_until([&] { return static_cast<bool>(made.status()); });
+  EXPECT_EQ(made.status(), errc::closed_by_peer);
 }
 
 TEST_F(Listener, RefusesAPortThatIsTaken) {

@@ -32,6 +32,7 @@
 #include "os/open_descriptors.hpp"
 #include "os/rdma_port.hpp"
 #include "os/tcp_socket.hpp"
+#include "support/basics/soon.hpp"
 #include "support/files/temporary_file.hpp"
 #include "support/replaced/counted_calls.hpp"
 #include "ucx/context.hpp"
@@ -222,9 +223,11 @@ TEST_P(ListeningSocket, LooksAtNoOtherSocketsWhereTheSystemTells) {
 TEST_P(ListeningSocket, KnowsAHeaderAloneFromAGreeting) {
   const connection header = connect();
   ASSERT_EQ(::send(header.peer.get(), std::string(16, '\0').data(), 16, 0), 16);
+  EXPECT_TRUE(test::soon([&] { return tcp_socket::received(header.accepted.get()) == 16U; }));
   EXPECT_FALSE(own_->add_known(header.from()));
   const connection greeting = connect();
   ASSERT_EQ(::send(greeting.peer.get(), std::string(26, '\0').data(), 26, 0), 26);
+  EXPECT_TRUE(test::soon([&] { return tcp_socket::received(greeting.accepted.get()) == 26U; }));
   EXPECT_TRUE(own_->add_known(greeting.from()));
 }
 
@@ -361,7 +364,7 @@ TEST(ListenerOverTcp, EndsTheThreadThatLooksAfterItsPort) {
   const std::shared_ptr<listener_core> kept = core_access::core(door);
   const std::size_t before = threads();
   door.close();
-  EXPECT_EQ(threads(), before - 1);
+  EXPECT_TRUE(test::soon([&] { return threads() == before - 1; }));
 }
 
 /// Returns the socket by which this process has let in whoever has sent so many bytes; -1 if none.

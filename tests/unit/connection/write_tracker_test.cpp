@@ -282,6 +282,16 @@ TEST(WriteTracker, FailedFlushOfTheConnectionIsReportedOnce) {
   EXPECT_EQ(tracker.take_failure(), no_error);
 }
 
+TEST(WriteTracker, FlushBehindAFailureKeepsWhereItBegan) {
+  write_tracker tracker;
+  tracker.begin_unconfirmable(100, 10);
+  tracker.flushed(tracker.unconfirmable_mark(), errc::timed_out);
+  tracker.flushed(tracker.unconfirmable_mark(), no_error);
+  EXPECT_EQ(tracker.take_failure(), errc::timed_out);
+  EXPECT_EQ(tracker.first_unconfirmed(), 100U);
+  EXPECT_EQ(tracker.unconfirmed(), 0U);
+}
+
 TEST(WriteTracker, FailureOfAWriteThatIsForgottenIsNobodyElses) {
   write_tracker tracker;
   const std::uint64_t done = tracker.begin(0, 10);

@@ -262,7 +262,7 @@ TEST(ReadingThread, EndsWithoutADiskThatHangs) {
   thread->start(std::move(waits));
   const auto begin = std::chrono::steady_clock::now();
   thread.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
   EXPECT_TRUE(forgotten.expired());
   file->let_go();
   // The thread that was left behind lets go of what it had, and tells nobody.

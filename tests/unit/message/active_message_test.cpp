@@ -19,6 +19,7 @@
 #include "support/basics/mentions.hpp"
 #include "support/handlers/lock_probe.hpp"
 #include "support/simulated/simulated_messages.hpp"
+#include "wire/message_number.hpp"
 
 namespace ucx::test {
 namespace {
@@ -50,6 +51,83 @@ TEST(ActiveMessage, ReachesTheHandlerOfItsNumber) {
     EXPECT_FALSE(receive->error());
     EXPECT_TRUE(holds_pattern(into, 1)) << size;
   }
+}
+
+// It travels: every version of the library has to make the same.
+TEST(MessageName, HasTheHashOfItsOwnerInItsUpperHalf) {
+  EXPECT_EQ(std::uint64_t{message_name("tables", 3)}, 0xAE1F6EA300000003U);
+  EXPECT_EQ(std::uint64_t{message_name("tables", 0xFFFFFFFFU)}, 0xAE1F6EA3FFFFFFFFU);
+  EXPECT_EQ(std::uint64_t{message_name("ucxio", 0)}, 0x107E5DAB00000000U);
+  EXPECT_EQ(std::uint64_t{message_name("a", 1)}, 0xE6C632B600000001U);
+  EXPECT_EQ(std::uint64_t{message_name("", 7)}, 7U) << "a plain number";
+  EXPECT_EQ(detail::half_of(0xAE1F6EA39B0B298AU), 0xAE1F6EA3U);
+  EXPECT_EQ(detail::half_of(0x9B0B298AU), 1U) << "not that of plain numbers";
+}
+
+TEST(MessageName, OfTwoLibrariesReachesTheHandlerOfEach) {
+  simulated_messages both;
+  std::vector<std::string> came;
+  const auto noting = [&came](std::string who) {
+    return
+        [&came, who](const message& each) { came.push_back(who + std::to_string(each.length())); };
+  };
+  both.receiver().on_message(3, noting("plain"));
+  both.receiver().on_message({"tables", 3}, noting("tables"));
+  both.receiver().on_message({"graphs", 3}, noting("graphs"));
+  both.receiver().on_message({"graphs", 4}, noting("other graphs"));
+  both.sender.send(active_message{message_name("graphs", 3)}, pattern(1));
+  both.sender.send(active_message{message_name("tables", 3)}, pattern(2));
+  both.sender.send(active_message{3}, pattern(3));
+  both.sender.send(active_message{message_name("graphs", 4)}, pattern(4));
+  both.settle();
+  EXPECT_EQ(came, (std::vector<std::string>{"graphs1", "tables2", "plain3", "other graphs4"}));
+  both.receiver().on_message({"tables", 3}, {});
+  request refused = both.sender.start_send(active_message{message_name("tables", 3)}, pattern(1),
+                                           {.until = send_until::matched});
+  EXPECT_EQ(both.outcome(refused), errc::no_such_handler);
+}
+
+TEST(MessageName, OfASecondOwnerOfItsHashIsAnError) {
+  simulated_messages both;
+  worker& receiver = both.receiver();
+  const message_name first("library-36869", 1);
+  const message_name second("library-68354", 2);
+  ASSERT_EQ(std::uint64_t{first} >> 32U, std::uint64_t{second} >> 32U);
+  int called = 0;
+  receiver.on_message(first, [&](const message&) { ++called; });
+  std::error_code ec;
+  receiver.on_message(
+      second, [](const message&) {}, ec);
+  EXPECT_EQ(ec, errc::already_exists);
+  receiver.on_message(second, {}, ec);
+  EXPECT_EQ(ec, errc::already_exists);
+  receiver.on_message(
+      std::uint64_t{first}, [](const message&) {}, ec);
+  EXPECT_EQ(ec, errc::already_exists) << "a plain number";
+  try {
+    receiver.on_message(second, [](const message&) {});
+    ADD_FAILURE() << "it was taken";
+  } catch (const error& failed) {
+    EXPECT_TRUE(mentions(failed.what(), "library-68354")) << failed.what();
+  }
+  both.sender.send(active_message{first}, pattern(1));
+  both.settle();
+  EXPECT_EQ(called, 1);
+  receiver.on_message(
+      {"library-36869", 2}, [](const message&) {}, ec);
+  EXPECT_FALSE(ec);
+}
+
+TEST(MessageName, FindsItsHashTakenByAPlainNumber) {
+  simulated_messages both;
+  worker& receiver = both.receiver();
+  const message_name named("tables", 3);
+  receiver.on_message(std::uint64_t{named} + 1, [](const message&) {});
+  receiver.on_message(std::uint64_t{named} + 2, [](const message&) {});
+  std::error_code ec;
+  receiver.on_message(
+      named, [](const message&) {}, ec);
+  EXPECT_EQ(ec, errc::already_exists);
 }
 
 TEST(ActiveMessage, HeadersOfEveryLength) {

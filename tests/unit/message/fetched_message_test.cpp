@@ -16,11 +16,14 @@
 
 #include "support/basics/mentions.hpp"
 #include "support/bytes/pattern.hpp"
+#include "support/bytes/untouched.hpp"
 #include "support/simulated/simulated_messages.hpp"
+#include "ucp/resource_error.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/connection_report.hpp"
 #include "ucx/error.hpp"
 #include "ucx/message.hpp"
+#include "ucx/worker.hpp"
 
 namespace ucx::test {
 namespace {
@@ -64,6 +67,17 @@ class FetchedMessage : public testing::Test {
     EXPECT_EQ(both_.network().live().rkeys, 0U);
     EXPECT_EQ(both_.network().live().rkey_buffers, 0U);
   }
+  /// Does `what` inside a handler of `driver`.
+  template <class What>
+  void in_a_handler(worker& driver, const What& what) {
+    bool ran = false;
+    driver.post([&] {
+      what();
+      ran = true;
+    });
+    driver.progress();
+    ASSERT_TRUE(ran);
+  }
   std::uint64_t sent() { return both_.network().bytes(call::am_send); }
 
   simulated_messages both_;
@@ -76,11 +90,13 @@ TEST_F(FetchedMessage, IsReadByTheHardware) {
     const std::uint64_t bytes = sent();
     const std::uint64_t before = gets();
     const std::uint64_t forgotten = sending().count(call::forget_registration);
+    const std::uint64_t forgotten_there = receiving().count(call::forget_registration);
     expect_transfer(size);
     EXPECT_EQ(sent() - bytes, 0U) << "no payload but what the hardware reads";
     EXPECT_EQ(gets() - before, (size + least_fetched - 1) / least_fetched);
     EXPECT_EQ(sending().count(call::forget_registration) - forgotten, 2U)
         << "its own, and that of the page that is registered next";
+    EXPECT_EQ(receiving().count(call::forget_registration) - forgotten_there, 2U);
   }
 }
 
@@ -183,10 +199,31 @@ TEST_F(FetchedMessage, GoesInPiecesIntoUnregisteredMemory) {
   }
 }
 
+TEST_F(FetchedMessage, GoesInPiecesWhereRegisteringFailsLate) {
+  for (const ucs_status_t status : {UCS_ERR_IO_ERROR, UCS_ERR_NO_MEMORY}) {
+    for (unsigned nth = 1; nth <= 3; ++nth) {
+      SCOPED_TRACE(nth);
+      receiving().faults().fail_late(call::get, status, nth);
+      expect_transfer();
+      EXPECT_FALSE(both_.sender.status());
+    }
+  }
+}
+
+TEST_F(FetchedMessage, LeavesRoomToLockAWorker) {
+  both_.network().link().lockable = fetched_size + detail::memory_locked_by_worker - 1;
+  expect_transfer();
+  EXPECT_EQ(gets(), 0U);
+  EXPECT_EQ(sending().count(call::mem_map), 0U);
+  ++both_.network().link().lockable;
+  expect_transfer();
+  EXPECT_GT(gets(), 0U);
+}
+
 TEST_F(FetchedMessage, ThatTheHardwareCanNotReadLosesItsConnection) {
   const std::vector<std::byte> from = pattern(fetched_size);
   std::vector<std::byte> into = blank(fetched_size);
-  receiving().faults().fail_late(call::get, UCS_ERR_IO_ERROR, 2);
+  receiving().faults().fail_late(call::get, UCS_ERR_ENDPOINT_TIMEOUT, 2);
   request receive = both_.receiver().start_receive(7, into);
   request send = both_.sender.start_send(7, from);
   EXPECT_EQ(both_.outcome(receive), errc::connection_reset);
@@ -255,6 +292,76 @@ TEST_F(FetchedMessage, OfABufferGoesHomeWhenItIsNotReadAnyMore) {
   EXPECT_FALSE(send.done());
   EXPECT_EQ(both_.outcome(send), errc::canceled);
   EXPECT_TRUE(both_.outcome(receive));
+}
+
+TEST_F(FetchedMessage, OfABufferMayBeDroppedInAHandler) {
+  buffer whole(fetched_size);
+  std::vector<std::byte> into = blank(fetched_size);
+  receiving().faults().delay(call::get, 100ms, 2);
+  receiving().faults().delay(call::get, 100ms, 3);
+  request receive = both_.receiver().start_receive(7, into);
+  request send = both_.sender.start_send(7, std::move(whole));
+  ASSERT_TRUE(run_until_gets(3));
+  const auto begin = both_.network().now();
+  in_a_handler(both_.pair.reader, [&] { send = request(); });
+  EXPECT_LT(both_.network().now() - begin, 1ms);
+  EXPECT_FALSE(both_.sender.status());
+  EXPECT_EQ(both_.network().live().memories, 1U) << "it may still be read";
+  EXPECT_EQ(both_.outcome(receive), errc::message_withdrawn);
+  both_.settle();
+  expect_nothing_lent();
+  EXPECT_FALSE(both_.sender.status());
+  expect_transfer();
+}
+
+TEST_F(FetchedMessage, OfABufferThatWasDroppedIsNotKeptForEver) {
+  request send = both_.sender.start_send(7, buffer(fetched_size));
+  both_.settle();
+  receiving().stop();
+  in_a_handler(both_.pair.reader, [&] { send = request(); });
+  EXPECT_FALSE(both_.sender.status());
+  EXPECT_TRUE(both_.network().run_until([&] { return both_.network().live().memories == 0; }, 60s));
+  receiving().resume();
+  both_.settle();
+}
+
+TEST_F(FetchedMessage, MayBeDroppedInAHandlerIfThePeerAnswers) {
+  for (const bool sender_drops : {true, false}) {
+    SCOPED_TRACE(sender_drops);
+    std::vector<std::byte> from = pattern(fetched_size);
+    std::vector<std::byte> into = blank(fetched_size);
+    const std::uint64_t before = gets();
+    request receive = both_.receiver().start_receive(7, into);
+    request send = both_.sender.start_send(7, from);
+    ASSERT_TRUE(run_until_gets(before + 3));
+    if (sender_drops) {
+      in_a_handler(both_.pair.reader, [&] { send = request(); });
+      std::fill(from.begin(), from.end(), std::byte{0xee});
+      EXPECT_EQ(both_.outcome(receive), errc::message_withdrawn);
+    } else {
+      in_a_handler(both_.receiver(), [&] { receive = request(); });
+      std::fill(into.begin(), into.end(), std::byte{0xee});
+      EXPECT_EQ(both_.outcome(send), errc::message_refused);
+      EXPECT_TRUE(all_bytes_are(into, std::byte{0xee}));
+    }
+    EXPECT_FALSE(both_.sender.status());
+    expect_nothing_lent();
+  }
+  expect_transfer();
+}
+
+TEST_F(FetchedMessage, DroppedInAHandlerEndsASilentPeer) {
+  const std::vector<std::byte> from = pattern(fetched_size);
+  request send = both_.sender.start_send(7, from);
+  both_.settle();
+  receiving().stop();
+  const auto begin = both_.network().now();
+  in_a_handler(both_.pair.reader, [&] { send = request(); });
+  EXPECT_LT(both_.network().now() - begin, 1s);
+  EXPECT_EQ(both_.sender.status(), errc::connection_reset);
+  EXPECT_EQ(both_.network().live().memories, 0U) << "the memory is the caller's again";
+  receiving().resume();
+  both_.settle();
 }
 
 TEST_F(FetchedMessage, IsGivenUpWhenTheHardwareHasEnded) {
@@ -378,6 +485,27 @@ TEST(FetchedMessageEnd, ComesWithItsConnection) {
         EXPECT_TRUE(send.error());
       }
     }
+  }
+}
+
+TEST(WithdrawnMessage, DoesNotOvertakeItsAnnouncement) {
+  for (const simulated_pair_options& options : {simulated_pair_options(), rma_hardware()}) {
+    SCOPED_TRACE(options.link.emulated_rma);
+    simulated_messages both(options);
+    both.settle();
+    const std::vector<std::byte> from = pattern(fetched_size);
+    both.network().link().latency = 10ms;
+    both.pair.reader_process.faults().delay(call::am_send, 20ms);  // until UCX says that it left
+    request send = both.sender.start_send(7, from);
+    both.settle();
+    both.network().link().latency = 10us;  // what is sent now is faster
+    send.cancel();
+    both.settle(30ms);
+    EXPECT_FALSE(both.receiver().probe(7)) << "the receiver has heard that it is withdrawn";
+    EXPECT_TRUE(send.done());
+    EXPECT_EQ(send.error(), errc::canceled);
+    EXPECT_FALSE(both.sender.status());
+    EXPECT_EQ(both.network().live().memories, 0U);
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdint>
 
@@ -53,6 +55,21 @@ TEST_P(SocketLookup, FindsNothingWhereNothingIsToldOrAsked) {
   const socket_address other(door_.is_v4() ? "[::1]:1" : "127.0.0.1:1");
   EXPECT_EQ(lookup_.find(door_, other), 0U) << "of another family";
   EXPECT_NE(lookup_.find(door_, name_of(peer_)), 0U) << "and the next question is answered";
+}
+
+TEST_P(SocketLookup, FindsTheListenerWithItsUserAndNumber) {
+  struct ::stat facts = {};
+  ASSERT_EQ(::fstat(listening_.get(), &facts), 0);
+  const auto found = lookup_.find_listener(door_);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->file, facts.st_ino);
+  EXPECT_EQ(found->user, ::geteuid());
+  EXPECT_FALSE(lookup_.find_listener(name_of(peer_))) << "a connection is none";
+  EXPECT_FALSE(lookup_.find_listener(socket_address()));
+  EXPECT_FALSE(lookup_.find_listener(socket_address("unix:/tmp/x.sock")));
+  EXPECT_FALSE(socket_lookup::of_nothing().find_listener(door_));
+  listening_ = owned_descriptor();
+  EXPECT_FALSE(lookup_.find_listener(door_));
 }
 
 }  // namespace

@@ -1,14 +1,17 @@
 // Regions of peers that have UCX alone, and connections to these, over the simulation.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <new>
 #include <optional>
 #include <span>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "support/basics/mentions.hpp"
@@ -20,6 +23,7 @@
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_atomic.hpp"
 #include "ucx/remote_region.hpp"
+#include "ucx/request.hpp"
 
 namespace ucx::test {
 namespace {
@@ -37,7 +41,8 @@ simulated_pair_options hardware() {
 
 /// The owner has this library, but the reader is told of its key alone.
 struct foreign_pair {
-  explicit foreign_pair(const simulated_pair_options& options) : pair(options) {}
+  explicit foreign_pair(const simulated_pair_options& options, std::size_t size = foreign_size)
+      : pair(options), memory(pattern(size)) {}
 
   endpoint connect(bool plain = true) {
     endpoint made(pair.reader, pair.owner.address(), {.plain_peer = plain});
@@ -50,7 +55,7 @@ struct foreign_pair {
   }
 
   simulated_pair pair;
-  std::vector<std::byte> memory = pattern(foreign_size);
+  std::vector<std::byte> memory;
   memory_region owned{pair.owner_context, std::span(memory), access::read_write};
 };
 
@@ -156,6 +161,203 @@ TEST(ForeignRegion, ThatIsGivenUpTakesTheConnection) {
   EXPECT_EQ(connection.state(), connection_state::failed);
 }
 
+// Over RMA that UCX emulates, bytes go through memory of the connection's.
+
+constexpr std::size_t long_size = std::size_t{3} << 20U;
+
+TEST(StagedTransfer, ThatIsGivenUpLeavesTheConnection) {
+  foreign_pair all({}, long_size);
+  const endpoint connection = all.connect();
+  remote_region region(connection, all.descriptor(), {.trusted_peer = true});
+  std::vector<std::byte> into(long_size);
+  all.pair.reader_process.faults().delay(call::get, 10s, 2);
+  std::error_code ec;
+  region.read_at(0, into, {.timeout = 1s}, ec);
+  EXPECT_EQ(ec, errc::timed_out);
+  EXPECT_EQ(connection.state(), connection_state::active);
+  std::fill(into.begin(), into.end(), std::byte{7});
+  all.pair.network.advance(20s);
+  EXPECT_EQ(std::count(into.begin(), into.end(), std::byte{7}), std::ssize(into))
+      << "UCX wrote into memory that was given back";
+  region.read_at(0, into);
+  EXPECT_TRUE(holds_pattern(into));
+}
+
+TEST(StagedTransfer, ThatIsCanceledEndsAtOnce) {
+  foreign_pair all({}, long_size);
+  const endpoint connection = all.connect();
+  remote_region region(connection, all.descriptor(), {.trusted_peer = true});
+  std::vector<std::byte> into(long_size);
+  all.pair.reader_process.faults().delay(call::get, 10s, 1);
+  request read = region.start_read_at(0, into);
+  const request behind = region.start_read_at(0, std::span(into).first(8));
+  read.cancel();
+  EXPECT_TRUE(read.done());
+  EXPECT_EQ(read.error(), errc::canceled);
+  EXPECT_EQ(connection.state(), connection_state::active);
+  all.pair.network.advance(20s);
+  EXPECT_TRUE(behind.done());
+  EXPECT_FALSE(behind.error());
+}
+
+TEST(StagedTransfer, HasABoundOfWhatUcxHas) {
+  foreign_pair all({}, long_size);
+  const endpoint connection = all.connect();
+  remote_region region(connection, all.descriptor(), {.trusted_peer = true});
+  std::vector<std::byte> into(long_size);
+  all.pair.reader_process.faults().delay(call::get, 60s, 0);
+  std::error_code ec;
+  for (int i = 0; i < 10; ++i) region.read_at(0, into, {.timeout = 1s}, ec);
+  EXPECT_EQ(ec, errc::timed_out);
+  EXPECT_EQ(all.pair.reader_process.count(call::get), 16U);
+  EXPECT_EQ(connection.state(), connection_state::active);
+  all.pair.reader_process.faults().clear();
+  all.pair.network.advance(60s);
+  region.read_at(0, into);
+  EXPECT_TRUE(holds_pattern(into));
+}
+
+TEST(StagedTransfer, KeepsTheOrderOfWritesAndTheirFlush) {
+  foreign_pair all({}, long_size);
+  const endpoint connection = all.connect();
+  remote_region region(connection, all.descriptor(), {.trusted_peer = true});
+  const std::vector<std::byte> first = pattern(long_size, 3);
+  const std::vector<std::byte> second = pattern(long_size - 5, 9);
+  request one = region.start_write_at(0, first);
+  request two = region.start_write_at(5, second);
+  request all_there = region.start_flush();
+  all_there.wait();
+  one.wait();
+  two.wait();
+  EXPECT_TRUE(holds_pattern(std::span(all.memory).first(5), 3));
+  EXPECT_TRUE(holds_pattern(std::span(all.memory).subspan(5), 9));
+}
+
+TEST(StagedTransfer, ThatTimesOutEndsTheFlushBehindIt) {
+  foreign_pair all({}, long_size);
+  const endpoint connection = all.connect();
+  remote_region region(connection, all.descriptor(), {.trusted_peer = true});
+  const std::vector<std::byte> from = pattern(long_size, 3);
+  all.pair.reader_process.faults().delay(call::put, 10s, 1);
+  request write = region.start_write_at(0, from, {.timeout = 1s});
+  request flush = region.start_flush({.timeout = 2s});
+  write.wait_for(60s);
+  EXPECT_EQ(write.error(), errc::timed_out);
+  EXPECT_EQ(connection.state(), connection_state::active);
+  std::error_code ec;
+  flush.wait(ec);
+  EXPECT_EQ(ec, errc::timed_out);
+  all.pair.network.advance(20s);
+  region.flush({}, ec);
+  EXPECT_EQ(ec, errc::timed_out) << "it tells of the write, once";
+  EXPECT_EQ(region.first_unconfirmed(), 0U);
+  region.write_at(0, from);
+  region.flush({}, ec);
+  EXPECT_FALSE(ec) << ec.message();
+  EXPECT_TRUE(holds_pattern(all.memory, 3));
+}
+
+TEST(StagedTransfer, EndsWithItsConnection) {
+  for (const call each : {call::get, call::put}) {
+    foreign_pair all({}, long_size);
+    const endpoint connection = all.connect();
+    remote_region region(connection, all.descriptor(), {.trusted_peer = true});
+    std::vector<std::byte> some(long_size);
+    all.pair.reader_process.faults().fail_late(each, UCS_ERR_CONNECTION_RESET, 3);
+    std::error_code ec;
+    request begun =
+        each == call::get ? region.start_read_at(0, some) : region.start_write_at(0, some);
+    request flush = region.start_flush();
+    begun.wait(ec);
+    EXPECT_EQ(ec, errc::connection_reset);
+    flush.wait_for(60s, ec);
+    EXPECT_TRUE(flush.done());
+    EXPECT_EQ(connection.state(), connection_state::failed);
+    all.pair.network.advance(1s);  // what is on the way needs the owner's memory
+  }
+}
+
+TEST(StagedTransfer, ThatUcxHasIsLeftToItWhenTheConnectionCloses) {
+  for (const bool handles_first : {false, true}) {
+    foreign_pair all({}, long_size);
+    std::optional<endpoint> connection(all.connect());
+    std::optional<remote_region> region(std::in_place, *connection, all.descriptor(),
+                                        remote_region_options{.trusted_peer = true});
+    std::vector<std::byte> into(long_size);
+    all.pair.reader_process.faults().delay(call::get, 60s, 1);
+    std::error_code ec;
+    region->read_at(0, into, {.timeout = 1s}, ec);
+    EXPECT_EQ(ec, errc::timed_out);
+    connection->close(close_mode::abort);
+    EXPECT_EQ(connection->state(), connection_state::closed);
+    EXPECT_EQ(all.pair.reader_process.count(call::ep_close), 0U);
+    if (handles_first) {
+      region.reset();
+      connection.reset();
+    }
+    all.pair.network.advance(60s);
+    all.pair.reader.progress();
+    EXPECT_EQ(all.pair.reader_process.count(call::ep_close), 1U);
+  }
+}
+
+/// A write is done before the peer has answered.
+TEST(StagedTransfer, ConnectionIsClosedWhenWritesWereAnswered) {
+  foreign_pair all({}, long_size);
+  endpoint connection = all.connect();
+  remote_region region(connection, all.descriptor(), {.trusted_peer = true});
+  const std::vector<std::byte> from = pattern(long_size, 3);
+  region.write_at(0, from);
+  all.pair.reader_process.faults().delay(call::ep_flush, 60s, 1);
+  connection.close(close_mode::abort);
+  EXPECT_EQ(connection.state(), connection_state::closed);
+  EXPECT_EQ(all.pair.reader_process.count(call::ep_close), 0U);
+  all.pair.network.advance(61s);
+  all.pair.reader.progress();
+  EXPECT_EQ(all.pair.reader_process.count(call::ep_close), 1U);
+  EXPECT_TRUE(holds_pattern(all.memory, 3));
+}
+
+TEST(StagedTransfer, LeavesAFewConnectionsToUcx) {
+  foreign_pair all({}, long_size);
+  std::vector<std::byte> into(long_size);
+  constexpr unsigned more_than_enough = 20;
+  for (unsigned i = 0; i < more_than_enough; ++i) {
+    endpoint connection = all.connect();
+    remote_region region(connection, all.descriptor(), {.trusted_peer = true});
+    all.pair.reader_process.faults().delay(call::get, 3600s, 1);
+    std::error_code ec;
+    region.read_at(0, into, {.timeout = 1s}, ec);
+    EXPECT_EQ(ec, errc::timed_out);
+    connection.close(close_mode::abort);
+  }
+  EXPECT_EQ(all.pair.reader_process.count(call::ep_close), more_than_enough - 16U);
+}
+
+/// UCX says so of what a lost connection took with it, before it tells of the loss.
+TEST(ForeignRegion, SaysResetWhereUcxSaysCanceled) {
+  for (const call each : {call::get, call::put, call::ep_flush}) {
+    for (const bool late : {false, true}) {
+      SCOPED_TRACE(std::string(to_string(each)) + (late ? ", late" : ""));
+      foreign_pair all(hardware());
+      const endpoint connection = all.connect();
+      remote_region region(connection, all.descriptor());
+      fault_plan& faults = all.pair.reader_process.faults();
+      if (late) {
+        faults.fail_late(each, UCS_ERR_CANCELED);
+      } else {
+        faults.fail(each, UCS_ERR_CANCELED);
+      }
+      std::vector<std::byte> some(8);
+      std::error_code ec;
+      if (each == call::get) region.read_at(0, some, {}, ec);
+      if (each != call::get) region.write_at(0, some, {}, ec);
+      if (!ec && each != call::get) region.flush({}, ec);
+      EXPECT_EQ(ec, errc::connection_reset) << ec.message();
+    }
+  }
+}
+
 TEST(PlainConnection, SendsAndTakesNoMessages) {
   foreign_pair all(hardware());
   endpoint connection = all.connect();
@@ -245,6 +447,21 @@ TEST(PlainConnection, WhoseWiringTakesTooLongTimesOut) {
   connection.wait_connected(ec);
   EXPECT_EQ(ec, errc::timed_out);
   EXPECT_EQ(connection.state(), connection_state::failed);
+}
+
+/// The peer may be stopped, and would be ended by the answer to what it reads then.
+TEST(PlainConnection, ThatIsNotWiredInTimeIsLeftToUcx) {
+  foreign_pair all({});
+  all.pair.reader_process.faults().delay(call::ep_flush, 60s);
+  endpoint connection(all.pair.reader, all.pair.owner.address(),
+                      {.connect_timeout = 2s, .plain_peer = true});
+  std::error_code ec;
+  connection.wait_connected(ec);
+  EXPECT_EQ(ec, errc::timed_out);
+  EXPECT_EQ(all.pair.reader_process.count(call::ep_close), 0U);
+  all.pair.network.advance(60s);
+  all.pair.reader.progress();
+  EXPECT_EQ(all.pair.reader_process.count(call::ep_close), 1U);
 }
 
 /// Returns whether anything was short while such a connection was made.

@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/owned_descriptor.hpp"
+#include "region/paths/shared_mapping.hpp"
 #include "support/bytes/pattern.hpp"
 #include "support/simulated/simulated_pair.hpp"
 #include "ucx/access.hpp"
@@ -313,6 +315,33 @@ TEST(RegionInPlace, TakesNothingButTheRegionsOwnFile) {
   EXPECT_THAT(both.refusal(bad), testing::HasSubstr("another one"));
   ::close(ends[0]);
   ::close(ends[1]);
+}
+
+/// A file that the owner passes is looked at as one that is found.
+TEST(RegionInPlace, TakesNothingElseThatIsPassed) {
+  mapped_pair both;
+  const remote_descriptor described = both.exposed.descriptor();
+  remote_descriptor untold = described;
+  untold.memfd = {};
+  const auto why_not = [](const remote_descriptor& of, const remote_descriptor& file, int flags) {
+    detail::owned_descriptor passed(::open(proc_entry(file).c_str(), flags | O_CLOEXEC));
+    std::string why;
+    const auto mapping = detail::shared_mapping::open(of, std::move(passed), why);
+    EXPECT_EQ(mapping != nullptr, why.empty());
+    return why;
+  };
+  EXPECT_EQ(why_not(described, described, O_RDWR), "");
+  EXPECT_EQ(why_not(untold, described, O_RDWR), "");
+  EXPECT_THAT(why_not(untold, described, O_RDONLY), testing::HasSubstr("mapping"));
+  untold.granted = access::read;
+  EXPECT_EQ(why_not(untold, described, O_RDONLY), "");
+  const memory_region same =
+      memory_region::allocate(both.pair.owner_context, region_size, access::read_write);
+  EXPECT_THAT(why_not(described, same.descriptor(), O_RDWR), testing::HasSubstr("another one"));
+  EXPECT_THAT(why_not(untold, same.descriptor(), O_RDWR), testing::HasSubstr("another region"));
+  const memory_region longer =
+      memory_region::allocate(both.pair.owner_context, 10 * region_size, access::read_write);
+  EXPECT_THAT(why_not(untold, longer.descriptor(), O_RDWR), testing::HasSubstr("another one"));
 }
 
 TEST(RegionInPlace, PerformsNoAtomicOnAMisalignedPlace) {

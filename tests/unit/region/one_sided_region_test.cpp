@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -218,6 +219,52 @@ TEST(HardwareRegion, LeavesNoWordsOfWhatItsConnectionSurvives) {
   std::error_code ec;
   region.read_at(0, into, {}, ec);
   EXPECT_TRUE(mentions(words(), "UCX: ")) << "that is the connection's";
+}
+
+TEST(HardwareRegion, LosesItsConnectionWhateverUcxCallsIt) {
+  for (const ucs_status_t status : {UCS_ERR_IO_ERROR, UCS_ERR_CANCELED, UCS_ERR_TIMED_OUT,
+                                    UCS_ERR_ENDPOINT_TIMEOUT, UCS_ERR_CONNECTION_RESET}) {
+    for (const bool writes : {false, true}) {
+      SCOPED_TRACE(ucs_status_string(status));
+      simulated_pair_options options;
+      options.link.emulated_rma = false;
+      options.link.death_status = status;
+      options.link.resources = {"self/memory0", "rc_mlx5/mlx5_0:1"};
+      simulated_pair pair(options);
+      std::vector<std::byte> memory = pattern(100'000);
+      memory_region owned(pair.owner_context, std::span(memory), access::read_write);
+      endpoint connection = pair.connect();
+      connection.wait_connected();
+      remote_region region(connection, owned.descriptor());
+      ASSERT_EQ(region.transfer_method(), transfer_method::rma);
+      std::vector<std::byte> bytes(100'000);
+      pair.reader_process.faults().delay(writes ? call::put : call::get,
+                                         std::chrono::milliseconds(20));
+      request moved = writes ? region.start_write_at(0, bytes) : region.start_read_at(0, bytes);
+      pair.owner_process.kill();
+      std::error_code ec;
+      moved.wait(ec);
+      EXPECT_EQ(ec, errc::connection_reset) << "UCX ends the transfer before it tells of the loss";
+      EXPECT_EQ(connection.status(), errc::connection_reset);
+    }
+  }
+}
+
+TEST(HardwareRegion, OfAKeyThatUcxCouldNotReadIsNotOpened) {
+  simulated_pair_options options;
+  options.link.emulated_rma = false;
+  options.link.resources = {"self/memory0", "rc_mlx5/mlx5_0:1"};
+  simulated_pair pair(options);
+  std::vector<std::byte> memory = pattern(1000);
+  memory_region owned(pair.owner_context, std::span(memory), access::read);
+  endpoint connection = pair.connect();
+  connection.wait_connected();
+  remote_descriptor cut = owned.descriptor();
+  cut.remote_key.resize(10);
+  std::error_code ec;
+  const remote_region region(connection, cut, {.transfer_method = transfer_method::rma}, ec);
+  EXPECT_EQ(ec, errc::bad_descriptor);
+  EXPECT_EQ(pair.network.count(call::ep_rkey_unpack), 0U) << "UCX never sees such";
 }
 
 // Hardware without GET and PUT: UCX would ask the owner, as messages do.

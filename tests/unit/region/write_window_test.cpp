@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <list>
+#include <utility>
 #include <vector>
 
 namespace ucx::detail {
@@ -84,6 +87,44 @@ TEST(WriteWindow, CountsAShortPieceAsAShareOfTheWhole) {
   EXPECT_EQ(write_window(std::uint64_t{1} << 20U).room_for(1), 256U);
   EXPECT_EQ(write_window(std::uint64_t{1} << 20U).room_for(1000), 1000U);
   EXPECT_EQ(write_window(0).room_for(1), 1U);
+}
+
+/// UCX does not take its first piece: it goes in smaller ones.
+class refused_writer final : public write_window::waiter {
+ public:
+  explicit refused_writer(write_window& window) : window_(window) {}
+  void send_more() override {
+    deepest_ = std::max(deepest_, ++depth_);
+    if (!std::exchange(was_refused_, true)) {
+      if (window_.may_send(*this, 8)) window_.freed(8);
+    }
+    for (; left_ > 0 && window_.may_send(*this, 1); --left_) ++sent;
+    --depth_;
+  }
+  static int deepest() { return std::exchange(deepest_, 0); }
+  unsigned sent = 0;
+
+ private:
+  static inline int depth_ = 0;
+  static inline int deepest_ = 0;
+  write_window& window_;
+  bool was_refused_ = false;
+  unsigned left_ = 2;
+};
+
+TEST(WriteWindow, CallsNobodyInsideOfAnothersCall) {
+  write_window window(10);
+  writer first(window, 10, 1);
+  first.send_more();
+  std::list<refused_writer> waiting;
+  for (int i = 0; i < 100; ++i) {
+    waiting.emplace_back(window);
+    EXPECT_FALSE(window.may_send(waiting.back(), 8));
+  }
+  refused_writer::deepest();
+  for (int i = 0; i < 100; ++i) window.freed(10);
+  EXPECT_EQ(refused_writer::deepest(), 1);
+  for (const refused_writer& each : waiting) EXPECT_EQ(each.sent, 2U);
 }
 
 }  // namespace

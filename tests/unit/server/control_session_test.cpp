@@ -2,19 +2,27 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "client/client_session.hpp"
 #include "file/file_watcher.hpp"
 #include "server/catalogue.hpp"
+#include "server/server_core.hpp"
 #include "server/server_session.hpp"
+#include "support/simulated/simulated_server.hpp"
+#include "ucx/access_rules.hpp"
 #include "ucx/error.hpp"
+#include "ucx/publication.hpp"
 #include "ucx/remote_descriptor.hpp"
 #include "wire/frame.hpp"
+#include "worker/core_access.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -26,6 +34,11 @@ struct kept {
   std::vector<packed> sent;
   std::error_code blamed;
   std::size_t unsent = 0;
+  peer_reach reach;
+  peer_facts facts;
+  std::map<std::uint64_t, access> grants;
+  bool left = false;  // all grants were ended at once
+  std::vector<move_only_handler<>> turns;
 };
 
 class kept_channel final : public channel {
@@ -36,7 +49,16 @@ class kept_channel final : public channel {
   }
   std::size_t longest() const noexcept override { return 2000; }
   std::size_t unsent() const noexcept override { return kept_.unsent; }
+  void take_turn(move_only_handler<> work) override { kept_.turns.push_back(std::move(work)); }
   void blame(std::error_code why, const std::string&) override { kept_.blamed = why; }
+  peer_reach reach() const noexcept override { return kept_.reach; }
+  peer_facts facts() const override { return kept_.facts; }
+  void grant(std::uint64_t region, access rights) override { kept_.grants[region] = rights; }
+  void end_grant(std::uint64_t region) noexcept override { kept_.grants.erase(region); }
+  void end_grants() noexcept override {
+    kept_.grants.clear();
+    kept_.left = true;
+  }
 
  private:
   kept& kept_;
@@ -55,7 +77,8 @@ class ServerSession : public testing::Test {
 
   std::unique_ptr<server_session> make() {
     return std::make_unique<server_session>(std::make_unique<kept_channel>(kept_), names_, watcher_,
-                                            hasher_, counters_, [this] { ++ends_; });
+                                            hasher_, counters_, session_policy(),
+                                            [this] { ++ends_; });
   }
   /// Returns the header of the newest answer.
   control_header answer() const {
@@ -72,6 +95,80 @@ class ServerSession : public testing::Test {
   int ends_ = 0;
 };
 
+/// A session of a server whose rules show one name of many.
+class HiddenNames : public ServerSession {
+ protected:
+  static constexpr int names = 1000;
+
+  HiddenNames() {
+    for (int i = 0; i < names; ++i) shown_.push_back(publish("hidden " + std::to_string(i)));
+    shown_.push_back(publish("visible"));
+    policy_.rules =
+        core_access::lines(access_rules().allow("anybody", access_right::list, "visible"));
+    session_ = std::make_unique<server_session>(
+        std::make_unique<kept_channel>(kept_), core_access::core(served_.server())->names(),
+        watcher_, hasher_, counters_, policy_, [this] { ++ends_; });
+    session_->received(encode_control(asking(control_type::hello, 5), hello_body{}));
+    kept_.sent.clear();
+  }
+  publication publish(const std::string& name) {
+    return served_.server().publish(name, std::span<const std::byte>(memory_));
+  }
+  void list(std::uint64_t request) {
+    session_->received(encode_control(asking(control_type::list, request), list_body{}));
+  }
+  /// Has the client its turn once; returns whether there was something to do.
+  bool take_turn() {
+    if (kept_.turns.empty()) return false;
+    move_only_handler<> next = std::move(kept_.turns.front());
+    kept_.turns.erase(kept_.turns.begin());
+    next();
+    return true;
+  }
+
+  test::simulated_server served_;
+  const std::vector<std::byte> memory_{8};
+  std::vector<publication> shown_;
+  session_policy policy_;
+  std::unique_ptr<server_session> session_;
+};
+
+TEST_F(HiddenNames, ArePassedOverSomeAtATime) {
+  list(6);
+  std::size_t turns = 0;
+  for (; kept_.sent.empty() && take_turn(); ++turns) {
+  }
+  EXPECT_EQ(turns, names / catalogue::most_passed_over);
+  ASSERT_EQ(kept_.sent.size(), 1U);
+  const auto listed = decode_listed(kept_.sent.front());
+  ASSERT_TRUE(listed);
+  ASSERT_EQ(listed->entries.size(), 1U);
+  EXPECT_EQ(listed->entries.front().name, "visible");
+  EXPECT_FALSE(listed->more);
+  EXPECT_EQ(answer().request, 6U);
+}
+
+TEST_F(HiddenNames, DelayOnlySoManyLists) {
+  for (std::uint64_t request = 10; kept_.sent.empty() && request < 1000; ++request) list(request);
+  EXPECT_EQ(answered(), errc::busy);
+  EXPECT_EQ(kept_.turns.size(), 64U);
+  const std::size_t refused = kept_.sent.size();
+  while (take_turn()) {
+  }
+  EXPECT_EQ(kept_.sent.size(), refused + 64);
+  EXPECT_FALSE(answered());
+}
+
+TEST_F(HiddenNames, AreForgottenWithTheirClient) {
+  list(6);
+  list(7);
+  session_->received(encode_control(asking(control_type::bye, 8)));
+  EXPECT_TRUE(take_turn());
+  session_.reset();
+  EXPECT_TRUE(take_turn());
+  EXPECT_TRUE(kept_.sent.empty());
+}
+
 TEST_F(ServerSession, GreetsOnce) {
   const auto session = make();
   session->received(encode_control(asking(control_type::hello, 5), hello_body{}));
@@ -81,6 +178,18 @@ TEST_F(ServerSession, GreetsOnce) {
   EXPECT_EQ(counters_.greeted, 1U);
   session->received(encode_control(asking(control_type::hello, 6), hello_body{}));
   EXPECT_EQ(kept_.blamed, errc::protocol_error);
+}
+
+TEST_F(ServerSession, BlamesWhoResizesAFileByItsNumberAndAName) {
+  const auto session = make();
+  session->received(encode_control(asking(control_type::hello, 5), hello_body{}));
+  session->received(encode_control(asking(control_type::resize, 6), resize_body{"", 1, 7}));
+  EXPECT_EQ(answered(), errc::no_such_region);
+  EXPECT_FALSE(kept_.blamed);
+  const std::size_t sent = kept_.sent.size();
+  session->received(encode_control(asking(control_type::resize, 7), resize_body{"x", 1, 7}));
+  EXPECT_EQ(kept_.blamed, errc::protocol_error);
+  EXPECT_EQ(kept_.sent.size(), sent) << "no word of the name";
 }
 
 TEST_F(ServerSession, RefusesOtherVersionsAndSaysItsOwn) {
@@ -202,6 +311,7 @@ TEST_F(ServerSession, ForgetsItsClientAtByeAndAtTheEnd) {
   polite->received(encode_control(asking(control_type::hello, 1), hello_body{}));
   EXPECT_EQ(counters_.greeted, 1U);
   polite->received(encode_control(asking(control_type::bye, 0)));
+  EXPECT_TRUE(kept_.left);
   EXPECT_EQ(counters_.greeted, 0U);
   polite->ended(errc::connection_reset);
   EXPECT_EQ(ends_, 1);

@@ -16,6 +16,7 @@
 
 #include "base/disk_thread.hpp"
 #include "server/catalogue.hpp"
+#include "server/session_rights.hpp"
 #include "store/file_account.hpp"
 #include "store/put_job.hpp"
 #include "store/store_core.hpp"
@@ -23,6 +24,7 @@
 #include "support/basics/soon.hpp"
 #include "support/files/temporary_directory.hpp"
 #include "support/replaced/short_memory.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/error.hpp"
 #include "ucx/publication.hpp"
 #include "ucx/server.hpp"
@@ -66,14 +68,18 @@ class SessionContents : public testing::Test {
   }
 
   const temporary_directory directory_;
-  server served_;
+  ucx_server served_;
   publication store_ = served_.publish_store(directory_ / "", {.writable = true});
   catalogue names_;
+  const session_rights rights_{nullptr, nullptr};  // no rules: all is allowed
   std::size_t made_ = 0;
   std::size_t answers_ = 0;
   std::vector<std::error_code> refusals_;
   std::optional<session_contents> contents_{
-      std::in_place, names_, 60'000,
+      std::in_place,
+      names_,
+      rights_,
+      60'000,
       [this](const control_header&, control_type, std::error_code why) {
         refusals_.push_back(why);
       },

@@ -20,6 +20,7 @@
 #include "support/files/temporary_directory.hpp"
 #include "support/replaced/failing_calls.hpp"
 #include "support/replaced/short_memory.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/publication.hpp"
@@ -63,7 +64,7 @@ class FailingDisk : public testing::Test {
   }
 
   const temporary_directory directory_;
-  server served_;
+  ucx_server served_;
   publication store_ = served_.publish_store(directory_ / "", {.writable = true, .quota = quota});
   client client_{served_.url()};
 };
@@ -215,7 +216,7 @@ TEST(HangingDisks, AreLeftBehindTogether) {
   const temporary_directory directory;
   std::promise<void> disk;
   const std::shared_future<void> answers = disk.get_future().share();
-  server served;
+  ucx_server served;
   std::vector<publication> stores;
   for (int i = 0; i < count; ++i) {
     const std::string name = std::to_string(i);

@@ -12,6 +12,7 @@
 
 #include "support/files/temporary_directory.hpp"
 #include "support/replaced/counted_calls.hpp"
+#include "support/transports/ucx_server.hpp"
 #include "ucx/client.hpp"
 #include "ucx/publication.hpp"
 #include "ucx/server.hpp"
@@ -44,7 +45,7 @@ class StoreList : public testing::Test {
   }
 
   std::deque<temporary_directory> directories_;
-  server served_;
+  ucx_server served_;
   std::deque<publication> stores_;
   client client_{served_.url()};
   std::vector<std::string> expected_;

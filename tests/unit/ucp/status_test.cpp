@@ -48,6 +48,23 @@ TEST(Status, MapsEachFailureOfUcxs) {
   }
 }
 
+TEST(Status, OfATransferTellsOfItsConnection) {
+  for (const ucs_status_t status :
+       {UCS_ERR_CONNECTION_RESET, UCS_ERR_ENDPOINT_TIMEOUT, UCS_ERR_NOT_CONNECTED,
+        UCS_ERR_FIRST_LINK_FAILURE, UCS_ERR_TIMED_OUT, UCS_ERR_CANCELED}) {
+    EXPECT_EQ(fate_of(status), transfer_fate::lost) << ucs_status_string(status);
+    EXPECT_EQ(transfer_error(status), errc::connection_reset) << ucs_status_string(status);
+  }
+  EXPECT_EQ(fate_of(UCS_ERR_IO_ERROR), transfer_fate::unclear);
+  EXPECT_EQ(transfer_error(UCS_ERR_IO_ERROR), errc::io_error);
+  EXPECT_FALSE(transfer_error(UCS_OK));
+  for (const ucs_status_t status : {UCS_ERR_NO_MEMORY, UCS_ERR_UNREACHABLE, UCS_ERR_INVALID_PARAM,
+                                    UCS_ERR_NO_RESOURCE, UCS_ERR_UNSUPPORTED}) {
+    EXPECT_EQ(fate_of(status), transfer_fate::alone) << ucs_status_string(status);
+    EXPECT_EQ(transfer_error(status), make_error(status)) << ucs_status_string(status);
+  }
+}
+
 TEST(Status, NamesALossByHowFarTheConnectionHadCome) {
   struct loss {
     ucs_status_t status;

@@ -63,6 +63,7 @@ std::vector<std::vector<std::byte>> one_of_each() {
       encode_control(header(type::fetch), fetch_body{5000, {"a", "b"}}),
       encode_control(header(type::fetched), fetched_body{{some_bytes, std::nullopt}}),
       encode_control(header(type::listed), listed_body{{log}, false, 3}),
+      encode_control(header(type::make_directory), make_directory_body{"directory"}),
   };
 }
 
@@ -86,7 +87,8 @@ int decoders_that_accept(std::span<const std::byte> wire) {
          decode_resize(wire).has_value() + decode_measure(wire).has_value() +
          decode_digest(wire).has_value() + decode_digested(wire).has_value() +
          decode_put(wire).has_value() + decode_stored(wire).has_value() +
-         decode_fetch(wire).has_value() + decode_fetched(wire).has_value();
+         decode_fetch(wire).has_value() + decode_fetched(wire).has_value() +
+         decode_make_directory(wire).has_value();
 }
 
 TEST(ControlMessage, IsReadBack) {
@@ -139,6 +141,7 @@ TEST(ControlMessage, OfAStoreIsReadBack) {
   EXPECT_EQ(decode_resize(wire[16])->region, 0U);
   EXPECT_EQ(decode_resize(wire[17])->region, 8U);
   EXPECT_EQ(decode_list(wire[18])->directory, "directory");
+  EXPECT_EQ(decode_make_directory(wire.back())->name, "directory");
   EXPECT_FALSE(decode_list(wire[6])->directory);
   opened_body growing{weights, {std::byte{1}}, 1000, 200, true, 77};
   constexpr std::int64_t latest = std::numeric_limits<std::int64_t>::max();
@@ -213,7 +216,7 @@ TEST(ControlMessage, WithHalfAHashIsNone) {
 TEST(ControlMessage, OfALaterVersionIsRefusedInGeneralTerms) {
   auto wire = encode_control(header(control_type::resize, 5), resize_body{"a", 1});
   EXPECT_FALSE(refuse_unknown(wire));
-  wire[3] = std::byte{static_cast<std::uint8_t>(control_type::fetched) + 1};
+  wire[3] = std::byte{static_cast<std::uint8_t>(control_type::make_directory) + 1};
   EXPECT_FALSE(decode_control(wire));
   const auto refused = refuse_unknown(wire);
   ASSERT_TRUE(refused);

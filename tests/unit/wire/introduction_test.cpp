@@ -17,6 +17,8 @@ introduction sample_introduction() {
   made.features = feature::am | feature::tag;
   made.borrows = true;
   made.fetches = true;
+  made.lends = true;
+  made.takes_files = true;
   made.unique = true;
   made.segment = 1052672;
   made.largest_eager = 524288;
@@ -34,6 +36,8 @@ TEST(Introduction, ComesBackAsItWasWritten) {
   EXPECT_EQ(read->features, sample_introduction().features);
   EXPECT_TRUE(read->borrows);
   EXPECT_TRUE(read->fetches);
+  EXPECT_TRUE(read->lends);
+  EXPECT_TRUE(read->takes_files);
   EXPECT_TRUE(read->unique);
   EXPECT_EQ(read->segment, sample_introduction().segment);
   EXPECT_EQ(read->largest_eager, sample_introduction().largest_eager);
@@ -121,7 +125,8 @@ TEST(Greeting, IsAnyNumberOfEnvelopes) {
   std::vector<std::byte> all;
   const process_identity whose{12, 4026531836, 99};
   const std::vector<std::byte> process = whose.encode();
-  for (const auto* each : {&strange, &address, &intro, &process}) {
+  const std::vector<std::byte> host = encode_host(host_identity());
+  for (const auto* each : {&strange, &address, &intro, &host, &process}) {
     all.insert(all.end(), each->begin(), each->end());
   }
   const greeting read = read_greeting(all);
@@ -129,10 +134,12 @@ TEST(Greeting, IsAnyNumberOfEnvelopes) {
   EXPECT_EQ(read.address.size(), address.size());
   EXPECT_TRUE(decode_introduction(read.introduction));
   EXPECT_EQ(decode_process_identity(read.process), whose);
+  EXPECT_EQ(decode_host(read.host), host_identity());
   EXPECT_TRUE(read_greeting({}).intact);
   for (std::size_t length = 1; length < all.size(); ++length) {
     if (length == strange.size() || length == strange.size() + address.size()) continue;
     if (length == all.size() - process.size()) continue;
+    if (length == all.size() - process.size() - host.size()) continue;
     EXPECT_FALSE(read_greeting(std::span(all).first(length)).intact) << length;
   }
 }

@@ -49,7 +49,7 @@ TEST(Parcel, EncodesTheBytesOfTheDocument) {
 }
 
 TEST(Parcel, ReadsWhatItWrote) {
-  for (int code = 1; code <= 7; ++code) {
+  for (int code = 1; code <= 8; ++code) {
     parcel said = sample(static_cast<parcel_code>(code));
     std::size_t payload = 0;
     std::size_t header = 0;
@@ -60,6 +60,7 @@ TEST(Parcel, ReadsWhatItWrote) {
     if (said.code == parcel_code::piece) payload = 5;
     if (code <= 2) said.header_length = static_cast<std::uint16_t>(header = 9);
     if (code == 5 || code == 6) said.status = 21;
+    if (code == 8) said.tag = 5;
     std::vector<std::byte> wire = encoded(said);
     for (std::size_t i = 0; i < header; ++i) wire.push_back(std::byte{0x77});
     const auto read = decode_parcel(wire, payload);
@@ -97,7 +98,7 @@ TEST(Parcel, RefusesWhatBreaksItsRules) {
   piece.length = ~std::uint64_t{0};
   EXPECT_FALSE(decode_parcel(encoded(piece), 1)) << "an offset that overflows";
   const std::initializer_list<std::pair<std::size_t, unsigned>> damages{
-      {0, 2}, {1, 0}, {1, 8}, {2, 3}, {3, 2}};
+      {0, 2}, {1, 0}, {1, 10}, {2, 3}, {3, 2}};
   for (const auto& [at, value] : damages) {
     std::vector<std::byte> wire = encoded(message);
     wire[at] = static_cast<std::byte>(value);
@@ -109,6 +110,11 @@ TEST(Parcel, RefusesWhatBreaksItsRules) {
     EXPECT_TRUE(decode_parcel(wire, payload));
     wire[3] = std::byte{0x10};
     EXPECT_FALSE(decode_parcel(wire, payload)) << "memory of a message that it is not: " << code;
+  }
+  for (const std::uint64_t what : {0U, 1U, 5U, 6U}) {
+    parcel loan = sample(parcel_code::loan);
+    loan.tag = what;
+    EXPECT_EQ(decode_parcel(encoded(loan), 0).has_value(), what == 1 || what == 5) << what;
   }
   message.header_length = parcel::longest_user_header + 1;
   std::vector<std::byte> wire = encoded(message);

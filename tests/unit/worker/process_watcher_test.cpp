@@ -150,9 +150,9 @@ class ProcessWatcher : public testing::Test {
     return watcher_->watch(watched, *detail::core_access::core(pair_.reader),
                            std::make_shared<told_end>(told));
   }
-  /// Drives the worker until `told` is `count`, for 10 s at most; returns whether it is.
+  /// Drives the worker until `told` is `count`, for 30 s at most; returns whether it is.
   bool until_told(const int& told, int count) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (told != count) {
       if (std::chrono::steady_clock::now() >= end) return false;
       if (!pair_.reader.progress()) std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -143,6 +143,86 @@ TEST(Timer, CanBeCanceledAndMadeAgainInsideOfItself) {
   EXPECT_TRUE(self.done());
 }
 
+TEST(RepeatingTimer, KeepsToMultiplesOfItsPeriod) {
+  simulated_pair pair;
+  const auto begin = pair.network.now();
+  std::vector<std::chrono::nanoseconds> after;
+  scheduled_call every =
+      pair.reader.call_every(10ms, [&] { after.push_back(pair.network.now() - begin); });
+  EXPECT_LE(pair.reader.next_timeout(), 10ms);
+  EXPECT_FALSE(every.wait_for(35ms));
+  ASSERT_EQ(after.size(), 3U);
+  std::chrono::nanoseconds due = 10ms;
+  for (const std::chrono::nanoseconds each : after) {
+    EXPECT_GE(each, due);
+    EXPECT_LT(each, due + 10ms);
+    due += 10ms;
+  }
+  // The times of 40 to 80 ms pass in another handler: one late call is made.
+  pair.reader.post([&] { pair.network.advance(45ms); });
+  while (pair.reader.progress()) {
+  }
+  EXPECT_EQ(after.size(), 4U);
+  EXPECT_LE(pair.reader.next_timeout(), 10ms);
+  EXPECT_FALSE(every.wait_for(begin + 95ms - pair.network.now()));
+  ASSERT_EQ(after.size(), 5U);
+  EXPECT_GE(after.back(), 90ms);
+  EXPECT_FALSE(every.done());
+  EXPECT_TRUE(every.cancel());
+  EXPECT_TRUE(every.done());
+  EXPECT_FALSE(every.cancel());
+  pair.network.advance(50ms);
+  while (pair.reader.progress()) {
+  }
+  EXPECT_EQ(after.size(), 5U);
+}
+
+TEST(RepeatingTimer, CanEndItselfAndGoesOnBehindAnException) {
+  int reports = 0;
+  simulated_pair_options options;
+  options.reader_worker.on_exception = [&reports](std::exception_ptr) { ++reports; };
+  simulated_pair pair(options);
+  int called = 0;
+  scheduled_call every;
+  every = pair.reader.call_every(0ns, [&] {
+    if (++called == 1) throw std::runtime_error("of the program");
+    if (called == 3) {
+      EXPECT_TRUE(every.cancel());
+    }
+  });
+  EXPECT_GT(pair.reader.next_timeout(), 0ns) << "a period of nothing is one of a millisecond";
+  EXPECT_TRUE(every.wait_for(1s));
+  EXPECT_EQ(called, 3);
+  EXPECT_EQ(reports, 1);
+}
+
+TEST(RepeatingTimer, MakesOneCallOfTheTimesThatPassInACall) {
+  simulated_pair pair;
+  int called = 0;
+  scheduled_call slow = pair.reader.call_every(10ms, [&] {
+    if (++called == 1) pair.network.advance(35ms);
+  });
+  EXPECT_FALSE(slow.wait_for(11ms));
+  while (pair.reader.progress()) {
+  }
+  const int behind = called;
+  EXPECT_LE(behind, 2) << "for the times of 20, 30 and 40 ms";
+  EXPECT_FALSE(slow.wait_for(10ms));
+  EXPECT_EQ(called, behind + 1) << "for that of 50 ms";
+}
+
+TEST(RepeatingTimer, GoesWithItsWorker) {
+  std::optional<simulated_pair> pair(std::in_place);
+  auto held = std::make_shared<int>(0);
+  scheduled_call every = pair->reader.call_every(10ms, [held] { ++*held; });
+  EXPECT_FALSE(every.wait_for(25ms));
+  EXPECT_EQ(*held, 2);
+  pair->reader.call_every(10ms, [held] {}).detach();
+  pair.reset();
+  EXPECT_EQ(held.use_count(), 1) << "a function outlived its worker";
+  EXPECT_TRUE(every.done());
+}
+
 TEST(Timer, OutlivesItsWorkerWithoutHarm) {
   std::optional<simulated_pair> pair(std::in_place);
   auto held = std::make_shared<int>(0);

@@ -288,7 +288,7 @@ TEST_P(ThreadedWorker, RunsHandlersAndPostedFunctionsOnItsThread) {
   std::promise<void> in_place;
   served.pair.reader.post([&busy, in_place = in_place.get_future()] {
     busy.set_value(std::this_thread::get_id());
-    in_place.wait_for(10s);
+    in_place.wait_for(60s);
   });
   const std::thread::id progress_thread = busy.get_future().get();
   request read = served.region.start_read_at(0, into);
@@ -318,7 +318,7 @@ TEST_P(ThreadedWorker, LastReferenceMayGoInItsOwnHandler) {
   }
   gone.get_future().get();
   // Its thread takes the rest of it apart; the pair's last look finds nothing left.
-  const auto limit = std::chrono::steady_clock::now() + 10s;
+  const auto limit = std::chrono::steady_clock::now() + 30s;
   // Its context goes after it: what it does last.
   const auto is_gone = [&] {
     return pair.network.live().workers == 2 && pair.network.live().contexts == 2;

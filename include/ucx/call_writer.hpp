@@ -1,0 +1,72 @@
+// Writing the values of a call: docs/reference/calls.md.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "ucx/error.hpp"
+#include "ucx/version.hpp"
+
+namespace ucx {
+
+/// Writes values one after another: the arguments of a call, or a result. `<ucx/rpc.hpp>` writes
+/// C++ types by it.
+///
+///     ucx::call_writer arguments;
+///     arguments.text("west").list(2).float64(0.5).float64(1.5);  // ("west", [0.5, 1.5])
+///
+/// A value that can not be written makes the writer fail for good, and `written()` tells. So only
+/// the end has to be checked.
+class UCXIO_EXPORT call_writer {
+ public:
+  /// Bytes of all values at most.
+  static constexpr std::size_t max_size = std::size_t{1} << 20U;
+  /// Lists and maps within each other at most.
+  static constexpr std::size_t max_depth = 16;
+
+  call_writer& nil();
+  call_writer& boolean(bool value);
+  call_writer& integer(std::int64_t value);
+  call_writer& unsigned_integer(std::uint64_t value);
+  call_writer& float32(float value);
+  call_writer& float64(double value);
+  /// Writes text. `written()` fails where it is not UTF-8.
+  call_writer& text(std::string_view value);
+  call_writer& bytes(std::span<const std::byte> value);
+  /// Begins a list. The next `count` values are its elements.
+  call_writer& list(std::size_t count);
+  /// Begins a map. The next values are `pairs` keys, each with its value behind it.
+  call_writer& map(std::size_t pairs);
+
+  /// Returns the number of values so far. A list or map is one, with all that is in it.
+  std::size_t count() const noexcept { return count_; }
+
+  /// Returns the bytes of all values.
+  /// Lifetime: until the writer changes.
+  /// Errors: no_space: more than `max_size` bytes. invalid_argument: lists deeper than `max_depth`,
+  /// text that is not UTF-8, or a list or map that has fewer values than it was begun with.
+  std::span<const std::byte> written(std::error_code& ec = throws) const&;
+  std::span<const std::byte> written(std::error_code& ec = throws) && = delete;
+
+ private:
+  struct sink;
+
+  bool begin(std::size_t size);
+  call_writer& end();
+  void nest(std::size_t values);
+
+  std::vector<std::byte> bytes_;
+  /// The values that are missing in each list and map that has begun, from the outermost on.
+  std::array<std::size_t, max_depth> missing_{};
+  std::size_t depth_ = 0;
+  std::size_t count_ = 0;
+  errc code_ = {};
+  const char* wrong_ = nullptr;
+};
+
+}  // namespace ucx

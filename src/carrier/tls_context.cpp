@@ -1,0 +1,144 @@
+// TLS that connections have in common: the settings of OpenSSL, and its callbacks.
+#include <openssl/bio.h>
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "base/logger.hpp"
+#include "carrier/tls_openssl.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// Of one hash, that of the keys: else a peer could choose a cipher that no key is for.
+constexpr const char* ciphers = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256";
+constexpr const char* groups = "X25519:P-256";
+
+openssl_session& session_of(SSL* ssl) noexcept {
+  return *static_cast<openssl_session*>(SSL_get_app_data(ssl));
+}
+
+std::span<const std::byte> bytes_at(const unsigned char* begin, std::size_t size) noexcept {
+  return {reinterpret_cast<const std::byte*>(begin), size};
+}
+
+int find_session(SSL* ssl, const unsigned char* identity, std::size_t size, SSL_SESSION** found) {
+  *found = session_of(ssl).find(bytes_at(identity, size));
+  return *found != nullptr ? 1 : 0;
+}
+
+int use_session(SSL* ssl, const EVP_MD*, const unsigned char** identity, std::size_t* size,
+                SSL_SESSION** used) {
+  std::span<const std::byte> shown;
+  *used = session_of(ssl).use(shown);
+  *identity = reinterpret_cast<const unsigned char*>(shown.data());
+  *size = shown.size();
+  return *used != nullptr ? 1 : 0;
+}
+
+/// OpenSSL asks nothing about a protocol of a client that names none.
+int look_at_hello(SSL* ssl, int* alert, void*) {
+  const unsigned char* said = nullptr;
+  std::size_t size = 0;
+  if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_application_layer_protocol_negotiation, &said,
+                                &size) == 1) {
+    return SSL_CLIENT_HELLO_SUCCESS;
+  }
+  *alert = SSL_AD_NO_APPLICATION_PROTOCOL;
+  return SSL_CLIENT_HELLO_ERROR;
+}
+
+int choose_protocol(SSL*, const unsigned char** chosen, unsigned char* size,
+                    const unsigned char* offered, unsigned offered_size, void*) {
+  for (unsigned at = 0; at < offered_size; at += 1U + offered[at]) {
+    if (offered[at] != alpn_name[0] || offered_size - at < alpn_name.size()) continue;
+    if (std::memcmp(offered + at, alpn_name.data(), alpn_name.size()) != 0) continue;
+    *chosen = offered + at + 1;
+    *size = offered[at];
+    return SSL_TLSEXT_ERR_OK;
+  }
+  return SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+}  // namespace
+
+openssl_context::owned_context openssl_context::make(const SSL_METHOD* method) noexcept {
+  owned_context made(SSL_CTX_new(method));
+  if (!made) return nullptr;
+  SSL_CTX* const at = made.get();
+  const bool fits = SSL_CTX_set_min_proto_version(at, TLS1_3_VERSION) == 1 &&
+                    SSL_CTX_set_max_proto_version(at, TLS1_3_VERSION) == 1 &&
+                    SSL_CTX_set_ciphersuites(at, ciphers) == 1 &&
+                    SSL_CTX_set1_groups_list(at, groups) == 1 &&
+                    SSL_CTX_set_num_tickets(at, 0) == 1;
+  if (!fits) return nullptr;
+  SSL_CTX_clear_options(at, SSL_OP_ALLOW_NO_DHE_KEX | SSL_OP_IGNORE_UNEXPECTED_EOF);
+  SSL_CTX_set_options(at, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
+  SSL_CTX_set_mode(at, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
+                           SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_session_cache_mode(at, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_max_early_data(at, 0);
+  return made;
+}
+
+bool openssl_context::open() noexcept {
+  server_ = make(TLS_server_method());
+  client_ = make(TLS_client_method());
+  if (!server_ || !client_) return false;
+  SSL_CTX_set_psk_find_session_callback(server_.get(), &find_session);
+  SSL_CTX_set_client_hello_cb(server_.get(), &look_at_hello, nullptr);
+  SSL_CTX_set_alpn_select_cb(server_.get(), &choose_protocol, nullptr);
+  SSL_CTX_set_psk_use_session_callback(client_.get(), &use_session);
+  // No certificate is trusted: a server without the key has none that would do.
+  SSL_CTX_set_verify(client_.get(), SSL_VERIFY_PEER, nullptr);
+  return SSL_CTX_set_alpn_protos(client_.get(), alpn_name.data(), alpn_name.size()) == 0;
+}
+
+result<void> openssl_context::check_user(const std::string& towards,
+                                         const std::string& stranger) const {
+  const auto all = keys();
+  if (stranger.empty() || all->used(towards) == nullptr || all->has_just_for(towards)) return {};
+  return failure{errc::not_secure, "TLS: " + stranger +
+                                       "; if its server is meant, its token is one for just this "
+                                       "port: `ucxio token add " +
+                                       towards + '`'};
+}
+
+std::unique_ptr<tls_session> openssl_context::accept(std::shared_ptr<meeting_book> keys) {
+  return std::make_unique<openssl_session>(shared_from_this(), server_.get(), std::nullopt,
+                                           settings_.records_per_key,
+                                           meeting_part{.expects = std::move(keys)});
+}
+
+std::unique_ptr<tls_session> openssl_context::connect(std::string towards) {
+  if (towards.empty()) towards = settings_.towards;
+  return std::make_unique<openssl_session>(shared_from_this(), client_.get(), std::move(towards),
+                                           settings_.records_per_key);
+}
+
+std::unique_ptr<tls_session> openssl_context::meet(const meeting_secret& key) {
+  return std::make_unique<openssl_session>(shared_from_this(), client_.get(), std::string(),
+                                           settings_.records_per_key, meeting_part{.shows = key});
+}
+
+bool has_tls() noexcept { return true; }
+
+result<std::shared_ptr<tls_context>> make_tls(const tls_settings& settings) {
+  // Streams that static objects have may be used at exit, behind OpenSSL's own end.
+  OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);
+  auto keys = tls_keys::make(settings);
+  if (!keys) return keys.why();
+  const auto made = std::make_shared<openssl_context>(settings, *std::move(keys));
+  if (!made->open()) {
+    ERR_clear_error();
+    return failure{errc::not_supported, "OpenSSL has no TLS 1.3 with the ciphers of ucxs/1"};
+  }
+  return std::shared_ptr<tls_context>(made);
+}
+
+}  // namespace ucx::detail

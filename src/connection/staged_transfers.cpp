@@ -1,0 +1,139 @@
+#include "connection/staged_transfers.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "connection/endpoint_core.hpp"
+#include "worker/ucx_callback.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+
+void staged_transfers::add(staged_transfer& started) noexcept {
+  started.posted_ = 0;
+  started.ended_ = 0;
+  waiting_.push_back(started);
+  post();
+}
+
+void staged_transfers::leave(staged_transfer& given_up) noexcept {
+  if (static_cast<list_hook<staged_turn_tag>&>(given_up).linked()) waiting_.remove(given_up);
+  for (staged_piece* each = in_flight_.front(); each != nullptr; each = in_flight_.next(*each)) {
+    if (each->owner == &given_up) each->owner = nullptr;
+  }
+}
+
+void staged_transfers::post() noexcept {
+  if (posting_) return;  // an end within the call came back here
+  posting_ = true;
+  while (staged_transfer* const first = waiting_.front()) {
+    if (first->posted_ < first->size()) {
+      try {
+        if (!post_piece(*first)) break;
+      } catch (const std::bad_alloc&) {
+        fail(*first, UCS_ERR_NO_MEMORY);
+      }
+      continue;
+    }
+    waiting_.remove(*first);
+    if (first->ended_ == first->size()) first->staged_ended(UCS_OK);
+  }
+  posting_ = false;
+}
+
+/// Returns whether there was room for one.
+bool staged_transfers::post_piece(staged_transfer& of) {
+  if (connection_.handle() == nullptr) return false;  // it has failed, which ends them
+  const std::size_t longest = of.from_.empty() ? longest_read : longest_write;
+  const std::size_t size = std::min(of.size() - of.posted_, longest);
+  if (in_flight_.size() >= most_pieces || bytes_ + rooms[kind_of(size)] > most_bytes) return false;
+  staged_piece& piece = take(size);
+  piece.owner = &of;
+  piece.keeps = of.keeps_;
+  piece.offset = of.posted_;
+  piece.size = size;
+  of.posted_ += size;
+  bytes_ += rooms[piece.kind];
+  in_flight_.push_back(piece);
+  connection_.transfer_started();
+  const ucs_status_ptr_t started = start(piece, of);
+  if (!UCS_PTR_IS_PTR(started)) piece_ended(piece, UCS_PTR_RAW_STATUS(started));
+  return true;
+}
+
+std::size_t staged_transfers::kind_of(std::size_t size) noexcept {
+  std::size_t kind = 0;
+  while (rooms[kind] < size) ++kind;
+  return kind;
+}
+
+staged_piece& staged_transfers::take(std::size_t size) {
+  const std::size_t kind = kind_of(size);
+  if (staged_piece* const idle = idle_[kind].front()) {
+    idle_[kind].remove(*idle);
+    return *idle;
+  }
+  auto made = std::make_unique<staged_piece>();
+  made->line = this;
+  made->kind = kind;
+  made->bytes = std::make_unique_for_overwrite<std::byte[]>(rooms[kind]);
+  return *all_.emplace_back(std::move(made));
+}
+
+ucs_status_ptr_t staged_transfers::start(staged_piece& piece, const staged_transfer& of) {
+  ucp_request_param_t params = {};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.cb.send = &staged_transfers::on_done;
+  params.user_data = &piece;
+  ucp_api& api = connection_.worker().api();
+  const std::uint64_t there = of.address_ + piece.offset;
+  if (of.from_.empty()) {
+    return api.get_nbx(connection_.handle(), piece.bytes.get(), piece.size, there, of.key_of_turn_,
+                       &params);
+  }
+  has_written_ = true;
+  std::memcpy(piece.bytes.get(), of.from_.data() + piece.offset, piece.size);
+  return api.put_nbx(connection_.handle(), piece.bytes.get(), piece.size, there, of.key_of_turn_,
+                     &params);
+}
+
+void staged_transfers::on_done(void* request, ucs_status_t status, void* argument) {
+  staged_piece& piece = *static_cast<staged_piece*>(argument);
+  staged_transfers& line = *piece.line;
+  const ucx_callback scope(line.connection_.worker(), request);
+  line.piece_ended(piece, status);
+  line.post();
+}
+
+void staged_transfers::piece_ended(staged_piece& piece, ucs_status_t status) noexcept {
+  staged_transfer* const owner = std::exchange(piece.owner, nullptr);
+  if (owner != nullptr && status == UCS_OK) {
+    if (owner->from_.empty()) {
+      std::memcpy(owner->into_.data() + piece.offset, piece.bytes.get(), piece.size);
+    }
+    owner->ended_ += piece.size;
+  }
+  give_back(piece);
+  if (owner == nullptr) return;
+  if (status != UCS_OK) return fail(*owner, status);
+  // In its turn, `post()` says so.
+  const bool waits = static_cast<list_hook<staged_turn_tag>&>(*owner).linked();
+  if (!waits && owner->ended_ == owner->size()) owner->staged_ended(UCS_OK);
+}
+
+void staged_transfers::give_back(staged_piece& piece) noexcept {
+  in_flight_.remove(piece);
+  bytes_ -= rooms[piece.kind];
+  idle_[piece.kind].push_back(piece);
+  const std::shared_ptr<const void> kept = std::move(piece.keeps);
+  connection_.transfer_ended();
+}
+
+void staged_transfers::fail(staged_transfer& failed, ucs_status_t why) noexcept {
+  leave(failed);
+  failed.staged_ended(why);
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,130 @@
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+#include <vector>
+
+#include "ucx/rpc.hpp"
+
+namespace {
+
+struct point {
+  double x = 0;
+  double y = 0;
+};
+struct shape {
+  std::string name;
+  std::vector<point> corners;
+  std::optional<std::int8_t> fill;
+};
+
+}  // namespace
+
+template <>
+struct ucx::call_fields<point> {
+  static constexpr std::string_view name = "point";
+  static constexpr std::tuple fields{ucx::call_field("x", &point::x),
+                                     ucx::call_field("y", &point::y)};
+};
+template <>
+struct ucx::call_fields<shape> {
+  static constexpr std::string_view name = "shape";
+  static constexpr std::tuple fields{ucx::call_field("name", &shape::name),
+                                     ucx::call_field("corners", &shape::corners),
+                                     ucx::call_field("fill", &shape::fill)};
+};
+
+namespace {
+
+using large = std::optional<std::array<std::uint64_t, 1000>>;
+using table = std::map<std::string, std::vector<std::optional<std::uint16_t>>>;
+
+constexpr std::string_view dynamic_signature = "(list<map<text,bytes>>)->u64";
+
+ucx::call_table made_table() {
+  ucx::call_table calls;
+  calls.add("add", [](int a, int b) { return std::int64_t{a} + b; });
+  calls.add("shape", [](shape value, std::string_view name) {
+    value.name = name;
+    return value;
+  });
+  calls.add("table", [](const table& value, std::vector<bool> bits) {
+    if (bits.size() > 3) throw std::runtime_error(std::string(2000, '\xff'));
+    return value;
+  });
+  calls.add("large", [](const std::vector<large>& values) { return values.size(); });
+  calls.add_dynamic("dynamic", dynamic_signature,
+                    [](ucx::call_context&, ucx::call_reader& from, ucx::call_writer& to) {
+                      std::uint64_t size = 0;
+                      for (std::size_t left = from.list(); left > 0 && from.ok(); --left) {
+                        for (std::size_t pairs = from.map(); pairs > 0; --pairs) {
+                          size += from.text().size() + from.bytes().size();
+                        }
+                      }
+                      to.unsigned_integer(size);
+                    });
+  return calls;
+}
+
+/// The functions of the table, so that hashes fit.
+std::array<ucx::call_function, 5> functions() {
+  using namespace ucx;
+  return {remote_function<std::int64_t(int, int)>("add").untyped(),
+          remote_function<shape(shape, std::string)>("shape").untyped(),
+          remote_function<table(table, std::vector<bool>)>("table").untyped(),
+          remote_function<std::size_t(std::vector<large>)>("large").untyped(),
+          call_function("dynamic", dynamic_signature)};
+}
+
+/// An answer that this library made is read by it.
+void check(const ucx::call_function& called, const std::vector<std::byte>& answer) {
+  std::error_code ec;
+  ucx::call_reader result = called.decode(answer, ec);
+  if (ec) return;
+  result.skip();
+  result.finish(ec);
+  if (ec) std::abort();
+}
+
+/// A text that is read is the signature.
+void check_signature(std::string_view text) {
+  std::error_code ec;
+  const ucx::call_signature read(text, ec);
+  if (!ec && read.text() != text) std::abort();
+}
+
+}  // namespace
+
+/// The first byte chooses what the rest is: a call, the arguments of a function, an answer, or the
+/// text of a signature.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const ucx::call_table calls = made_table();
+  static const std::array<ucx::call_function, 5> known = functions();
+  if (size == 0) return 0;
+  const std::size_t choice = data[0] % (known.size() + 3);
+  const auto rest = std::as_bytes(std::span(data, size)).subspan(1);
+  ucx::call_context context;
+  if (choice < known.size()) {
+    // The head of the call is intact.
+    std::vector<std::byte> call = known[choice].encode(ucx::call_writer());
+    call.insert(call.end(), rest.begin(), rest.end());
+    check(known[choice], calls.dispatch(call, context));
+  } else if (choice == known.size()) {
+    check(known[0], calls.dispatch(rest, context));
+  } else if (choice == known.size() + 1) {
+    std::error_code ec;
+    ucx::call_reader result = known[0].decode(rest, ec);
+    if (!ec) result.skip();
+  } else {
+    check_signature({reinterpret_cast<const char*>(rest.data()), rest.size()});
+  }
+  return 0;
+}
