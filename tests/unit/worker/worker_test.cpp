@@ -20,6 +20,7 @@
 #include "support/simulated/served_region.hpp"
 #include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
+#include "worker/context_core.hpp"
 #include "worker/core_access.hpp"
 
 namespace ucx::test {
