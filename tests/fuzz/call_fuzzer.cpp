@@ -77,10 +77,10 @@ ucx::call_table made_table() {
 /// The functions of the table, so that hashes fit.
 std::array<ucx::call_function, 5> functions() {
   using namespace ucx;
-  return {remote_function<std::int64_t(int, int)>("add").untyped(),
-          remote_function<shape(shape, std::string)>("shape").untyped(),
-          remote_function<table(table, std::vector<bool>)>("table").untyped(),
-          remote_function<std::size_t(std::vector<large>)>("large").untyped(),
+  return {remote_procedure<std::int64_t(int, int)>("add").untyped(),
+          remote_procedure<shape(shape, std::string)>("shape").untyped(),
+          remote_procedure<table(table, std::vector<bool>)>("table").untyped(),
+          remote_procedure<std::size_t(std::vector<large>)>("large").untyped(),
           call_function("dynamic", dynamic_signature)};
 }
 
