@@ -60,12 +60,6 @@ result<void> expect_no_parts(std::span<const std::byte> head, std::size_t at) {
   return failure{errc::not_supported, "it has parts beside its body, of a later version"};
 }
 
-std::chrono::nanoseconds time_left(std::span<const std::byte> head) noexcept {
-  constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  const std::uint64_t told = std::min(take_at<std::uint64_t>(head, 16), most);
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(told));
-}
-
 /// Cuts a text where a character ends, and replaces what is not UTF-8.
 std::string short_text(std::string_view text) {
   std::string made(text.substr(0, longest_failure_text));
@@ -153,6 +147,13 @@ result<call_head> decode_beginning(std::span<const std::byte> head) {
                    .number = take_at<std::uint64_t>(head, 8)};
 }
 
+std::chrono::nanoseconds time_left_of(std::span<const std::byte> head) noexcept {
+  if (head.size() < bound_head_size) return {};
+  constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  const std::uint64_t told = std::min(take_at<std::uint64_t>(head, 16), most);
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(told));
+}
+
 call_message encode_request(const asked_call& request) {
   const bool is_bound = request.kind == call_kind::bound;
   auto made =
@@ -189,7 +190,7 @@ result<asked_call> decode_request(const split_call& wire) {
       made.kind == call_kind::call || made.kind == call_kind::bound || made.kind == call_kind::bind;
   if (!is_known) return failure{errc::not_supported, "its kind is of a later version"};
   if (wire.head.size() < bound_head_size) return too_short();
-  made.left = time_left(wire.head);
+  made.left = time_left_of(wire.head);
   auto read = made.kind == call_kind::bound ? decode_bound(made, wire) : decode_named(made, wire);
   if (read && read->arguments.size() > call_writer::max_size) {
     return failure{errc::protocol_error, "its arguments have more than 1 MiB"};

@@ -66,6 +66,9 @@ struct call_head {
 /// Errors: protocol_error.
 result<call_head> decode_beginning(std::span<const std::byte> head);
 
+/// Returns the time that a call, or a binding, has left; 0 where it tells none.
+std::chrono::nanoseconds time_left_of(std::span<const std::byte> head) noexcept;
+
 /// A call, or a binding. It refers to the bytes that it was read from.
 struct asked_call {
   call_kind kind = call_kind::call;

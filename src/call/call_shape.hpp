@@ -49,7 +49,7 @@ class call_shape {
     nil,
     record,
   };
-  /// What is within a node stands right behind it, up to `end`.
+  /// The nodes within a node stand right behind it, up to `end`.
   struct node {
     kind what = kind::nil;
     std::uint32_t count = 0;  ///< Elements of an array.
