@@ -123,10 +123,13 @@ bool call_server_core::note(const std::shared_ptr<served_call>& call) {
   return count < options_.max_calls && calls_.try_emplace(key_of(*call), call).second;
 }
 
-void call_server_core::forget(const served_call& call) noexcept {
+/// Returns whether it was under way.
+bool call_server_core::forget(const served_call& call) noexcept {
   const std::lock_guard guard(noting_);
   const auto found = calls_.find(key_of(call));
-  if (found != calls_.end() && found->second.get() == &call) calls_.erase(found);
+  if (found == calls_.end() || found->second.get() != &call) return false;
+  calls_.erase(found);
+  return true;
 }
 
 /// Receives a call that was announced.
@@ -139,8 +142,8 @@ void call_server_core::receive(const std::shared_ptr<served_call>& call) {
   call->pending.then([kept = weak_from_this(), call](std::error_code outcome) {
     const auto self = kept.lock();
     if (!self) return;
-    self->forget(*call);
-    if (!outcome) self->run(call);
+    const bool is_served = self->forget(*call);  // no more, if the server has ended
+    if (is_served && !outcome) self->run(call);
   });
 }
 

@@ -73,7 +73,7 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
   call_context context_of(const served_call& call) const;
   void answer(const served_call& call, call_message answer) const noexcept;
   bool note(const std::shared_ptr<served_call>& call);
-  void forget(const served_call& call) noexcept;
+  bool forget(const served_call& call) noexcept;
   static key key_of(const served_call& call);
 
   const std::weak_ptr<worker_core> worker_;
