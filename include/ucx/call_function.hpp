@@ -43,7 +43,7 @@ class UCXIO_EXPORT call_signature {
 };
 
 /// A function that a peer has, by name and signature. Makes the bytes of calls, and reads the bytes
-/// of answers. It knows no C++ types: those are added by `remote_function` in `<ucx/rpc.hpp>`.
+/// of answers. It knows no C++ types: those are added by `remote_procedure` in `<ucx/rpc.hpp>`.
 class UCXIO_EXPORT call_function {
  public:
   /// Bytes of a name at most, with its version.
@@ -63,10 +63,12 @@ class UCXIO_EXPORT call_function {
 
   /// Reads an answer. Returns a reader of the result.
   /// Lifetime: `answer`, while the reader is used.
-  /// Errors: no_such_name: the peer has no such function. version_mismatch: its signature is
-  /// another one; the text has both. no_space: the result is too large. protocol_error: the peer
-  /// could not read the call, or `answer` is none. Of a function that threw an error of this
-  /// library or of `std::errc`: its code. Of a function that threw anything else: unexpected.
+  /// Errors: no_such_name: the peer has no such function. signature_differs: its signature is
+  /// another one; the text has both. call_failed: the function threw; `error::cause()` has its
+  /// code. no_space: the result is too large. permission_denied: the peer refuses the call. busy:
+  /// it has too many calls under way. timed_out: the deadline passed before the function ran.
+  /// version_mismatch, not_supported: one side is of a later version. protocol_error: the peer
+  /// could not read the call, or `answer` is none.
   call_reader decode(std::span<const std::byte> answer, std::error_code& ec = throws) const;
   call_reader decode(std::vector<std::byte>&& answer, std::error_code& ec = throws) const = delete;
 

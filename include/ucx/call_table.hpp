@@ -2,12 +2,15 @@
 #pragma once
 
 #include <any>
+#include <chrono>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
-#include <string>
+#include <stop_token>
 #include <string_view>
 #include <system_error>
 #include <tuple>
@@ -27,28 +30,71 @@
 
 namespace ucx {
 
-/// The facts about a call that a function may know, beside its arguments.
+class endpoint;
+
+namespace detail {
+class call_directory;
+class call_server_core;
+}  // namespace detail
+
+/// The facts about a call that a function may know, beside its arguments. One object is for one
+/// call.
 struct call_context {
   /// The caller; without an identity where it has none.
   peer_identity identity = {};
   /// The program's own object, as a `my_program*`. `std::any_cast` returns it.
   std::any program = {};
+  /// The connection by which the call came; null without one.
+  /// Lifetime: until the function ends.
+  const endpoint* peer = nullptr;
+  /// The number that the caller has given to the call. It is unique among the calls of the
+  /// connection that are under way.
+  std::uint64_t number = 0;
+  /// When the caller gives up, by this side's clock; nothing where it did not say so.
+  std::optional<std::chrono::steady_clock::time_point> deadline = {};
+  /// Stops when the caller has given up, or its connection is lost.
+  std::stop_token stop = {};
 };
 
-/// The functions that peers may call, by name. It needs no connection: a call and its answer are
-/// bytes.
+/// How many calls a table has answered, by their ends.
+struct call_statistics {
+  std::uint64_t done = 0;      ///< The function returned.
+  std::uint64_t failed = 0;    ///< It threw, or its result can not be sent.
+  std::uint64_t refused = 0;   ///< By `call_table::refuse`, or because too many were under way.
+  std::uint64_t invalid = 0;   ///< Of no such function, with other types, or no call at all.
+  std::uint64_t given_up = 0;  ///< The caller gave up before the function ran.
+
+  friend bool operator==(const call_statistics&, const call_statistics&) = default;
+};
+
+/// A call that has failed, for the log of a program.
+/// Lifetime: of what it refers to, until the observer returns.
+struct call_failure_report {
+  const call_context& context;
+  std::string_view function = {};  ///< Its name; empty where the call named none.
+  std::error_code code = {};       ///< The code that the caller gets.
+  std::error_code cause = {};      ///< Of `call_failed`: the code of what the function threw.
+  std::string_view text = {};
+};
+
+/// The functions that peers may call, by name. A `call_server` runs them for connections. Without
+/// one, a call and its answer are bytes.
 ///
 ///     ucx::call_table calls;
 ///     calls.add("add", [](int a, int b) { return a + b; });
 ///     const std::vector<std::byte> answer = calls.dispatch(call, context);
 ///
-/// Threads: `dispatch()` from several at once, where the functions allow it. No other call
-/// meanwhile.
+/// Threads: safe. A function that is added while calls run is there for later calls. Functions run
+/// on the threads that call `dispatch()`, so they have to be safe there.
 class UCXIO_EXPORT call_table {
  public:
-  /// A function whose types are known at run time. It reads its arguments, and writes one value: a
-  /// nil where the signature has one. `arguments` and what it returns live until the function ends.
+  /// A function whose types are known at run time. It reads its arguments, which were compared with
+  /// its signature, and writes one value: a nil where the signature has one. `arguments` and what
+  /// it returns live until the function ends.
   using handler = std::function<void(call_context&, call_reader& arguments, call_writer& result)>;
+  /// Returns whether a call is refused.
+  using predicate = std::function<bool(const call_context&, std::string_view name)>;
+  using observer = std::function<void(const call_failure_report&)>;
 
   call_table();
   call_table(call_table&& other) noexcept;
@@ -75,23 +121,33 @@ class UCXIO_EXPORT call_table {
       static_assert(std::is_void_v<result>,
                     "a dynamic function returns void, and is no coroutine: it writes its result");
     }
-    add_handler(name, signature, handler(std::move(function)), ec);
+    add_handler(name, signature, handler(std::move(function)), true, ec);
   }
 
+  /// Refuses the calls, and bindings, for which `refused` returns true. An empty one refuses none.
+  /// It replaces an earlier one. It throws nothing.
+  void refuse(predicate refused);
+  /// Tells of each call that fails, before it is answered. It replaces an earlier observer, and
+  /// throws nothing.
+  void observe(observer told);
+  call_statistics statistics() const noexcept;
+
   /// Runs the function that `call` names, and returns the bytes of the answer. They hold the
-  /// result, or why there is none: `call_function::decode` reads them. `call` may be anything.
+  /// result, or why there is none: `call_function::decode` reads them. The answer to a one-way call
+  /// has no bytes. `call` may be anything.
   /// Throws std::bad_alloc alone. An exception of the function becomes a part of the answer: the
   /// code, and at most 1 KiB of text.
   /// Lifetime: `call`, until the function has returned.
   std::vector<std::byte> dispatch(std::span<const std::byte> call, call_context& context) const;
 
  private:
-  struct functions;
+  friend class detail::call_server_core;
 
+  /// `checks`: the arguments and the result are compared with the signature.
   void add_handler(std::string_view name, std::string_view signature, handler&& function,
-                   std::error_code& ec);
+                   bool checks, std::error_code& ec);
 
-  std::unique_ptr<functions> functions_;
+  std::shared_ptr<detail::call_directory> functions_;
 };
 
 namespace detail {
@@ -137,7 +193,7 @@ void call_table::add(std::string_view name, Function function, std::error_code& 
           runner::run(*kept, arguments, result);
         }
       },
-      ec);
+      false, ec);
 }
 
 }  // namespace ucx

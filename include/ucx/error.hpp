@@ -67,9 +67,13 @@ enum class errc {
   too_many_store_files,  ///< The store has `store_options::max_open_files` files open.
   /// The client has `store_options::max_open_files_per_client` files open.
   too_many_client_files,
-  too_many_writers,  ///< The store has `store_options::max_writers` files open for writing.
-  stale_store,       ///< A store's directory was removed, unmounted, or hidden by a mount.
-  forked_child,      ///< In a child of `fork()`: the object belongs to the parent.
+  too_many_writers,   ///< The store has `store_options::max_writers` files open for writing.
+  stale_store,        ///< A store's directory was removed, unmounted, or hidden by a mount.
+  forked_child,       ///< In a child of `fork()`: the object belongs to the parent.
+  signature_differs,  ///< The peer's function of this name has other arguments or another result.
+  call_failed,        ///< The function that was called threw; `error::cause()` has its code.
+  /// The connection was lost after a call was sent, and before its answer: it may have run.
+  call_outcome_unknown,
 #if UCXIO_OLD_NAMES
   damaged_on_the_way [[deprecated("checksum_mismatch")]] = checksum_mismatch,
   buffer_gone [[deprecated("empty_buffer")]] = empty_buffer,
@@ -102,14 +106,22 @@ class UCXIO_EXPORT error : public std::ios_base::failure {
  public:
   /// Makes an exception for `code`. `text` says what was tried, on what, and what UCX said.
   error(std::error_code code, const std::string& text, std::optional<int> ucx_status = {});
+  /// Makes one of a call whose function threw `cause`, at the peer.
+  error(std::error_code code, const std::string& text, std::optional<int> ucx_status,
+        std::error_code cause);
   ~error() override;
 
   /// Returns the status by which UCX failed (a `ucs_status_t`, below 0). `code()` says which of our
   /// errors it is. Returns nothing where the failure was not UCX's, or UCX did not say why.
   std::optional<int> ucx_status() const noexcept { return ucx_status_; }
+  /// Returns the code of the exception that a function of the peer threw, where this is
+  /// `call_failed`. It is of this library or of `std::errc`. Empty where the function's exception
+  /// had no such code.
+  std::error_code cause() const noexcept { return cause_; }
 
  private:
   std::optional<int> ucx_status_;
+  std::error_code cause_;
 };
 
 /// Returns the name of a status of UCX, "UCS_ERR_CONNECTION_RESET" for -25. Returns

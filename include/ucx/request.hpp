@@ -71,6 +71,7 @@ enum class operation_kind {
   stream_send,
   stream_receive,
   close,  ///< Of a connection.
+  call,   ///< Of a function of the peer.
 };
 
 template <>

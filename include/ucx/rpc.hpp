@@ -1,68 +1,13 @@
 // Calls of functions with the types of C++: docs/reference/calls.md.
 #pragma once
 
-#include <cstddef>
-#include <span>
-#include <string_view>
-#include <system_error>
-#include <type_traits>
-#include <vector>
-
+#include "ucx/call_channel.hpp"
 #include "ucx/call_containers.hpp"
 #include "ucx/call_form.hpp"
 #include "ucx/call_function.hpp"
+#include "ucx/call_request.hpp"
+#include "ucx/call_server.hpp"
+#include "ucx/call_stub.hpp"
 #include "ucx/call_table.hpp"
 #include "ucx/call_types.hpp"
-#include "ucx/error.hpp"
-
-namespace ucx {
-
-template <class Form>
-class remote_function;
-
-/// A function that a peer has, with C++ types. Makes the bytes of calls, and reads the bytes of
-/// answers.
-///
-///     const ucx::remote_function<int(int, int)> add("add");
-///     const int sum = add.decode(calls.dispatch(add.encode(40, 2), context));
-template <class Result, class... Arguments>
-class remote_function<Result(Arguments...)> {
- public:
-  /// Names a function: `add`, or `add/2` for its second version.
-  /// Errors: bad_name. invalid_argument: the signature is longer than 4096 bytes.
-  explicit remote_function(std::string_view name, std::error_code& ec = throws)
-      : function_(name, form::describe(), ec) {}
-
-  /// Returns the function without its C++ types: its name and its signature.
-  const call_function& untyped() const noexcept { return function_; }
-
-  /// Returns the bytes of a call.
-  /// Errors: no_space: more than 1 MiB of arguments. invalid_argument: a text that is not UTF-8.
-  std::vector<std::byte> encode(const std::remove_cvref_t<Arguments>&... arguments,
-                                std::error_code& ec = throws) const {
-    call_writer values;
-    (detail::call_type<std::remove_cvref_t<Arguments>>::write(values, arguments), ...);
-    return function_.encode(values, ec);
-  }
-
-  /// Reads an answer, and returns the result.
-  /// Errors: those of `call_function::decode()`; protocol_error: the result has other types.
-  Result decode(std::span<const std::byte> answer, std::error_code& ec = throws) const {
-    call_reader from = function_.decode(answer, ec);
-    if constexpr (std::is_void_v<Result>) {
-      if (!from.nil()) from.fail("nil is expected");
-      if (!ec) from.finish(ec);
-    } else {
-      Result value = detail::call_type<Result>::read(from);
-      if (!ec) from.finish(ec);
-      return value;
-    }
-  }
-
- private:
-  using form = detail::call_form<Result, Arguments...>;
-
-  call_function function_;
-};
-
-}  // namespace ucx
+#include "ucx/remote_procedure.hpp"

@@ -74,6 +74,9 @@ class ErrorCode(enum.StrEnum):
     too_many_writers = "too_many_writers"
     stale_store = "stale_store"
     forked_child = "forked_child"
+    signature_differs = "signature_differs"
+    call_failed = "call_failed"
+    call_outcome_unknown = "call_outcome_unknown"
 
 
 class _Kind(type):

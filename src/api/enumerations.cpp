@@ -103,6 +103,8 @@ std::string_view detail::enum_name(operation_kind value) noexcept {
       return "stream_receive";
     case operation_kind::close:
       return "close";
+    case operation_kind::call:
+      return "call";
   }
   return "unknown";
 }
@@ -384,6 +386,12 @@ std::string_view detail::enum_name(errc value) noexcept {
       return "stale_store";
     case errc::forked_child:
       return "forked_child";
+    case errc::signature_differs:
+      return "signature_differs";
+    case errc::call_failed:
+      return "call_failed";
+    case errc::call_outcome_unknown:
+      return "call_outcome_unknown";
   }
   return "unknown";
 }

@@ -112,6 +112,10 @@ constexpr meaning meanings[]{
      "this process was forked from one that had connections, and UCX does not survive that; "
      "use it before fork(), or exec() a new program",
      std::errc::not_supported},
+    {errc::signature_differs, "the peer's function of this name has another signature"},
+    {errc::call_failed, "the function that was called threw an exception"},
+    {errc::call_outcome_unknown,
+     "the connection was lost before the call was answered: the function may have run"},
     // Last: stands for what only a later version of this library knows.
     {errc::unexpected, "unexpected error of UCX"},
 };
@@ -149,6 +153,10 @@ std::error_code throws;
 
 error::error(std::error_code code, const std::string& text, std::optional<int> ucx_status)
     : std::ios_base::failure(text, code), ucx_status_(ucx_status) {}
+
+error::error(std::error_code code, const std::string& text, std::optional<int> ucx_status,
+             std::error_code cause)
+    : std::ios_base::failure(text, code), ucx_status_(ucx_status), cause_(cause) {}
 
 error::~error() = default;
 

@@ -26,8 +26,9 @@ struct failure {
   std::error_code code;
   std::string text = {};
   std::optional<int> ucx_status = {};  ///< UCX's own, where it was UCX that failed.
+  std::error_code cause = {};          ///< That of a function of the peer, which threw.
 
-  [[noreturn]] void raise() const { throw error(code, text, ucx_status); }
+  [[noreturn]] void raise() const { throw error(code, text, ucx_status, cause); }
 };
 
 /// A value, or a failure. As `std::expected` of C++23, with the endings of public functions.

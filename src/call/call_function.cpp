@@ -9,42 +9,17 @@
 namespace ucx {
 namespace {
 
-using detail::call_outcome;
-using detail::failure;
-using detail::result;
-
-std::error_code code_of_failure(const detail::call_failure& why) {
-  switch (why.outcome) {
-    case call_outcome::unknown_function:
-      return errc::no_such_name;
-    case call_outcome::signature_differs:
-      return errc::version_mismatch;
-    case call_outcome::result_too_large:
-      return errc::no_space;
-    case call_outcome::handler_failed:
-      return why.code ? why.code : errc::unexpected;
-    case call_outcome::done:
-    case call_outcome::bad_call:
-    case call_outcome::bad_arguments:
-      break;
-  }
-  return errc::protocol_error;
-}
-
-result<call_reader> result_of_answer(const call_function& called, std::span<const std::byte> wire) {
-  auto answer = detail::decode_answer(wire);
+detail::result<call_reader> result_of_answer(const call_function& called,
+                                             std::span<const std::byte> wire) {
+  const auto split = detail::split_message(wire);
+  auto answer = split ? detail::decode_answer(*split)
+                      : detail::result<detail::call_answer>(detail::failure(split.why()));
   if (!answer) {
-    return failure{answer.why().code,
-                   "reading the answer of " + called.name() + ": " + answer.why().text};
+    return detail::failure{answer.why().code,
+                           "reading the answer of " + called.name() + ": " + answer.why().text};
   }
-  const detail::call_failure& why = answer->failure;
-  if (why.outcome == call_outcome::done) return call_reader(answer->value);
-  std::string text = "calling " + called.name() + ": " + why.text;
-  if (why.outcome == call_outcome::signature_differs) {
-    text += ": the caller knows " + called.signature().text() + ", and the function is " +
-            why.signature;
-  }
-  return failure{code_of_failure(why), std::move(text)};
+  if (answer->failure.outcome == detail::call_outcome::done) return call_reader(answer->value);
+  return detail::failure_at_caller(answer->failure, called.name(), called.signature().text());
 }
 
 }  // namespace
@@ -73,7 +48,8 @@ std::vector<std::byte> call_function::encode(const call_writer& arguments,
   const auto values = arguments.written(&ec == &throws ? ec : wrong);
   if (&ec != &throws) ec = wrong;
   if (wrong) return {};
-  return detail::encode_request({.name = name_, .hash = signature_.hash(), .arguments = values});
+  return detail::encode_request({.hash = signature_.hash(), .name = name_, .arguments = values})
+      .joined();
 }
 
 call_reader call_function::decode(std::span<const std::byte> answer, std::error_code& ec) const {

@@ -1,5 +1,6 @@
 #include "call/call_message.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -12,46 +13,51 @@
 namespace ucx::detail {
 namespace {
 
-// Both begin: version, kind, a number of 16 bits, and the number of parts beside the body.
-constexpr std::uint8_t call_kind = 1;
-constexpr std::uint8_t answer_kind = 2;
-constexpr std::size_t answer_head_size = 8;
-constexpr std::size_t request_head_size = 24;
+constexpr std::size_t call_head_size = 48;
+constexpr std::size_t bound_head_size = 40;
+constexpr std::size_t answer_head_size = 24;
+constexpr std::size_t cancel_head_size = least_call_head;
+static_assert(call_head_size == longest_call_head);
 
 /// The category of an error code.
 enum class code_family : std::uint8_t { none, ucxio, generic };
 
-/// Returns a head of `head_size` bytes, which has room for `rest_size` behind it.
-std::vector<std::byte> begin_message(std::uint8_t kind, std::uint16_t number, std::size_t head_size,
-                                     std::size_t rest_size) {
-  std::vector<std::byte> made;
-  made.reserve(head_size + rest_size);
-  made.resize(head_size);
-  put_at(made, 0, call_version);
-  put_at(made, 1, kind);
-  put_at(made, 2, number);
+/// Writes the beginning of a head of `size` bytes.
+call_message begin_message(call_kind kind, std::uint64_t number, std::size_t size,
+                           std::uint32_t flags = 0) {
+  call_message made;
+  made.head_size = size;
+  put_at(made.head_room, 0, call_version);
+  put_at(made.head_room, 1, static_cast<std::uint8_t>(kind));
+  put_at(made.head_room, 2, static_cast<std::uint16_t>(size));
+  put_at(made.head_room, 4, flags);
+  put_at(made.head_room, 8, number);
   return made;
 }
 void append_bytes(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
   to.insert(to.end(), bytes.begin(), bytes.end());
 }
 
-/// Reads the beginning that both have. Returns its number.
-result<std::uint16_t> decode_head(std::span<const std::byte> wire, std::uint8_t kind,
-                                  std::size_t size) {
-  if (wire.size() < size) return failure{errc::protocol_error, "it is too short"};
-  const auto version = take_at<std::uint8_t>(wire, 0);
-  if (version != call_version) {
-    return failure{errc::version_mismatch, "it is of version " + std::to_string(version) +
+/// Reads the beginning, of this version. `known`: the flags that it may have.
+result<call_head> decode_known(std::span<const std::byte> head, std::uint32_t known) {
+  auto found = decode_beginning(head);
+  if (!found) return found;
+  if (found->version != call_version) {
+    return failure{errc::version_mismatch, "it is of version " + std::to_string(found->version) +
                                                ", and this side knows version 1"};
   }
-  if (take_at<std::uint8_t>(wire, 1) != kind) {
-    return failure{errc::protocol_error, "its kind is another one"};
+  if ((found->flags & required_call_flags & ~known) != 0) {
+    return failure{errc::not_supported, "it has flags of a later version"};
   }
-  if (take_at<std::uint32_t>(wire, 4) != 0) {
-    return failure{errc::protocol_error, "it has parts beside its body, unknown in version 1"};
-  }
-  return take_at<std::uint16_t>(wire, 2);
+  return found;
+}
+
+failure too_short() { return {errc::protocol_error, "its head is too short"}; }
+
+/// Returns why there are parts beside the body: version 1 has none.
+result<void> expect_no_parts(std::span<const std::byte> head, std::size_t at) {
+  if (take_at<std::uint16_t>(head, at) == 0) return {};
+  return failure{errc::not_supported, "it has parts beside its body, of a later version"};
 }
 
 /// Cuts a text where a character ends, and replaces what is not UTF-8.
@@ -88,73 +94,203 @@ std::error_code code_of_family(std::uint64_t family, int value) {
   return {};
 }
 
-}  // namespace
-
-std::vector<std::byte> encode_request(const call_request& request) {
-  auto made = begin_message(call_kind, static_cast<std::uint16_t>(request.name.size()),
-                            request_head_size, request.name.size() + request.arguments.size());
-  put_at(made, 8, request.hash.high);
-  put_at(made, 16, request.hash.low);
-  append_bytes(made, std::as_bytes(std::span(request.name)));
-  append_bytes(made, request.arguments);
-  return made;
-}
-
-result<call_request> decode_request(std::span<const std::byte> wire) {
-  const auto name_size = decode_head(wire, call_kind, request_head_size);
-  if (!name_size) return name_size.why();
-  const auto rest = wire.subspan(request_head_size);
-  if (*name_size > rest.size() || *name_size > call_function::max_name_size) {
+/// Reads a call by name, or a binding.
+result<asked_call> decode_named(asked_call made, const split_call& wire) {
+  if (wire.head.size() < call_head_size) return too_short();
+  made.hash = {.high = take_at<std::uint64_t>(wire.head, 24),
+               .low = take_at<std::uint64_t>(wire.head, 32)};
+  const auto name_size = take_at<std::uint16_t>(wire.head, 40);
+  if (const auto none = expect_no_parts(wire.head, 42); !none) return failure(none.why());
+  if (name_size > wire.body.size() || name_size > call_function::max_name_size) {
     return failure{errc::protocol_error, "its name is too long"};
   }
-  if (rest.size() - *name_size > call_writer::max_size) {
-    return failure{errc::protocol_error, "its arguments have more than 1 MiB"};
-  }
-  return call_request{
-      .name = {reinterpret_cast<const char*>(rest.data()), *name_size},
-      .hash = {.high = take_at<std::uint64_t>(wire, 8), .low = take_at<std::uint64_t>(wire, 16)},
-      .arguments = rest.subspan(*name_size)};
-}
-
-std::vector<std::byte> encode_result(std::span<const std::byte> value) {
-  auto made = begin_message(answer_kind, static_cast<std::uint16_t>(call_outcome::done),
-                            answer_head_size, value.size());
-  append_bytes(made, value);
+  made.name = {reinterpret_cast<const char*>(wire.body.data()), name_size};
+  made.arguments = wire.body.subspan(name_size);
   return made;
 }
 
-std::vector<std::byte> encode_failure(const call_failure& failure) {
+result<asked_call> decode_bound(asked_call made, const split_call& wire) {
+  if (wire.head.size() < bound_head_size) return too_short();
+  made.function = take_at<std::uint64_t>(wire.head, 24);
+  if (const auto none = expect_no_parts(wire.head, 32); !none) return failure(none.why());
+  made.arguments = wire.body;
+  return made;
+}
+
+}  // namespace
+
+std::vector<std::byte> call_message::joined() const {
+  std::vector<std::byte> made;
+  made.reserve(head_size + body.size());
+  append_bytes(made, head());
+  append_bytes(made, body);
+  return made;
+}
+
+result<split_call> split_message(std::span<const std::byte> wire) {
+  if (wire.size() < least_call_head) return too_short();
+  const std::size_t size = take_at<std::uint16_t>(wire, 2);
+  if (size < least_call_head || size > wire.size()) {
+    return failure{errc::protocol_error, "its head is longer than all of it"};
+  }
+  return split_call{wire.first(size), wire.subspan(size)};
+}
+
+result<call_head> decode_beginning(std::span<const std::byte> head) {
+  if (head.size() < least_call_head) return too_short();
+  if (take_at<std::uint16_t>(head, 2) != head.size()) {
+    return failure{errc::protocol_error, "its head has another size than it says"};
+  }
+  return call_head{.version = take_at<std::uint8_t>(head, 0),
+                   .kind = take_at<std::uint8_t>(head, 1),
+                   .flags = take_at<std::uint32_t>(head, 4),
+                   .number = take_at<std::uint64_t>(head, 8)};
+}
+
+std::chrono::nanoseconds time_left_of(std::span<const std::byte> head) noexcept {
+  if (head.size() < bound_head_size) return {};
+  constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  const std::uint64_t told = std::min(take_at<std::uint64_t>(head, 16), most);
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(told));
+}
+
+call_message encode_request(const asked_call& request) {
+  const bool is_bound = request.kind == call_kind::bound;
+  auto made =
+      begin_message(request.kind, request.number, is_bound ? bound_head_size : call_head_size,
+                    request.is_one_way ? call_is_one_way : 0U);
+  const auto left = std::max<std::int64_t>(request.left.count(), 0);
+  put_at(made.head_room, 16, static_cast<std::uint64_t>(left));
+  if (is_bound) {
+    put_at(made.head_room, 24, request.function);
+  } else {
+    put_at(made.head_room, 24, request.hash.high);
+    put_at(made.head_room, 32, request.hash.low);
+    put_at(made.head_room, 40, static_cast<std::uint16_t>(request.name.size()));
+  }
+  made.body.reserve(request.name.size() + request.arguments.size());
+  append_bytes(made.body, std::as_bytes(std::span(request.name)));
+  append_bytes(made.body, request.arguments);
+  return made;
+}
+
+call_message encode_cancel(std::uint64_t number) {
+  return begin_message(call_kind::cancel, number, cancel_head_size);
+}
+
+result<asked_call> decode_request(const split_call& wire) {
+  const auto begun = decode_known(wire.head, call_is_one_way);
+  if (!begun) return failure(begun.why());
+  asked_call made;
+  made.kind = static_cast<call_kind>(begun->kind);
+  made.number = begun->number;
+  made.is_one_way = (begun->flags & call_is_one_way) != 0;
+  if (made.kind == call_kind::cancel) return made;
+  const bool is_known =
+      made.kind == call_kind::call || made.kind == call_kind::bound || made.kind == call_kind::bind;
+  if (!is_known) return failure{errc::not_supported, "its kind is of a later version"};
+  if (wire.head.size() < bound_head_size) return too_short();
+  made.left = time_left_of(wire.head);
+  auto read = made.kind == call_kind::bound ? decode_bound(made, wire) : decode_named(made, wire);
+  if (read && read->arguments.size() > call_writer::max_size) {
+    return failure{errc::protocol_error, "its arguments have more than 1 MiB"};
+  }
+  return read;
+}
+
+call_failure failure_of_request(const failure& why) {
+  call_failure made{.outcome = call_outcome::bad_call, .text = "it is no call: " + why.text};
+  if (why.code == errc::version_mismatch) {
+    made.outcome = call_outcome::unknown_version;
+    made.text = why.text;
+  } else if (why.code == errc::not_supported) {
+    made.outcome = call_outcome::not_understood;
+    made.text = why.text;
+  }
+  return made;
+}
+
+errc code_at_caller(call_outcome outcome) noexcept {
+  switch (outcome) {
+    case call_outcome::unknown_function:
+      return errc::no_such_name;
+    case call_outcome::signature_differs:
+      return errc::signature_differs;
+    case call_outcome::handler_failed:
+      return errc::call_failed;
+    case call_outcome::result_too_large:
+      return errc::no_space;
+    case call_outcome::unknown_version:
+      return errc::version_mismatch;
+    case call_outcome::not_understood:
+      return errc::not_supported;
+    case call_outcome::refused:
+      return errc::permission_denied;
+    case call_outcome::busy:
+      return errc::busy;
+    case call_outcome::given_up:
+      return errc::timed_out;
+    case call_outcome::done:
+    case call_outcome::bad_call:
+    case call_outcome::bad_arguments:
+      return errc::protocol_error;
+  }
+  return errc::unexpected;  // of a later version
+}
+
+failure failure_at_caller(const call_failure& why, std::string_view function,
+                          std::string_view signature) {
+  std::string text = "calling " + std::string(function) + ": " + why.text;
+  if (why.outcome == call_outcome::signature_differs) {
+    text += ": the caller knows ";
+    text += signature;
+    text += ", and the function is ";
+    text += why.signature;
+  }
+  failure made{code_at_caller(why.outcome), std::move(text)};
+  if (why.outcome == call_outcome::handler_failed) made.cause = why.code;
+  return made;
+}
+
+call_message encode_result(std::uint64_t number, std::span<const std::byte> value) {
+  auto made = begin_message(call_kind::answer, number, answer_head_size);
+  append_bytes(made.body, value);
+  return made;
+}
+
+call_message encode_failure(std::uint64_t number, const call_failure& failure) {
   const auto [family, value] = wire_code(failure.code);
   call_writer body;
   body.text(short_text(failure.text)).text(failure.signature);
   body.unsigned_integer(static_cast<std::uint64_t>(family)).integer(value);
-  const auto values = body.written();
-  auto made = begin_message(answer_kind, static_cast<std::uint16_t>(failure.outcome),
-                            answer_head_size, values.size());
-  append_bytes(made, values);
+  auto made = begin_message(call_kind::answer, number, answer_head_size);
+  put_at(made.head_room, 16, static_cast<std::uint16_t>(failure.outcome));
+  append_bytes(made.body, body.written());
   return made;
 }
 
-result<call_answer> decode_answer(std::span<const std::byte> wire) {
-  const auto outcome = decode_head(wire, answer_kind, answer_head_size);
-  if (!outcome) return outcome.why();
-  if (*outcome > static_cast<std::uint16_t>(last_call_outcome)) {
-    return failure{errc::protocol_error, "its outcome is unknown"};
+result<call_answer> decode_answer(const split_call& wire) {
+  const auto begun = decode_known(wire.head, 0);
+  if (!begun) return failure(begun.why());
+  if (begun->kind != static_cast<std::uint8_t>(call_kind::answer)) {
+    return failure{errc::protocol_error, "its kind is another one"};
   }
-  const auto body = wire.subspan(answer_head_size);
-  if (body.size() > call_writer::max_size) {
+  if (wire.head.size() < answer_head_size) return too_short();
+  if (const auto none = expect_no_parts(wire.head, 18); !none) return failure(none.why());
+  if (wire.body.size() > call_writer::max_size) {
     return failure{errc::protocol_error, "it has more than 1 MiB"};
   }
-  call_answer made;
-  made.failure.outcome = static_cast<call_outcome>(*outcome);
+  call_answer made{.number = begun->number};
+  made.failure.outcome = static_cast<call_outcome>(take_at<std::uint16_t>(wire.head, 16));
   if (made.failure.outcome == call_outcome::done) {
-    made.value = body;
+    made.value = wire.body;
     return made;
   }
-  call_reader fields(body);
+  // A later version may have more values behind these.
+  call_reader fields(wire.body);
   made.failure.text = fields.text();
   made.failure.signature = fields.text();
-  const std::uint64_t family = fields.unsigned_integer(static_cast<unsigned>(code_family::generic));
+  const std::uint64_t family = fields.unsigned_integer();
   const std::int64_t value =
       fields.integer(std::numeric_limits<int>::min(), std::numeric_limits<int>::max());
   made.failure.code = code_of_family(family, static_cast<int>(value));
@@ -162,9 +298,7 @@ result<call_answer> decode_answer(std::span<const std::byte> wire) {
       made.failure.signature.size() > call_signature::max_size) {
     fields.fail("a text is too long");
   }
-  std::error_code ec;
-  fields.finish(ec);
-  if (ec) return failure{errc::protocol_error, fields.why()};
+  if (!fields.ok()) return failure{errc::protocol_error, fields.why()};
   return made;
 }
 

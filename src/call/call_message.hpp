@@ -1,6 +1,8 @@
 // The bytes of calls and answers: docs/reference/calls.md, "Wire form".
 #pragma once
 
+#include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,28 +18,91 @@ namespace ucx::detail {
 
 inline constexpr std::uint8_t call_version = 1;
 
-/// A call by name. It refers to the bytes that it was read from.
-struct call_request {
-  std::string_view name;
-  content_digest hash;  ///< Of the signature that the caller knows.
-  std::span<const std::byte> arguments;
+/// Numbers of the wire.
+enum class call_kind : std::uint8_t {
+  call = 1,    ///< Of a function by name.
+  answer = 2,  ///< To a call, or to a binding.
+  bound = 3,   ///< A call of a function by its number, which a binding told.
+  bind = 4,    ///< Asks for the number of a function.
+  cancel = 5,  ///< The caller does not want the answer any more.
 };
 
-std::vector<std::byte> encode_request(const call_request& request);
-/// Errors: protocol_error; version_mismatch.
-result<call_request> decode_request(std::span<const std::byte> wire);
+/// Bits of the flags. A reader ignores those of the lower half that it does not know. With one of
+/// the upper half that it does not know, it does not run a call.
+inline constexpr std::uint32_t call_is_one_way = std::uint32_t{1} << 16U;
+inline constexpr std::uint32_t required_call_flags = 0xffff'0000U;
+
+/// Bytes of the part of a head that is the same in every version, and of the longest head.
+inline constexpr std::size_t least_call_head = 16;
+inline constexpr std::size_t longest_call_head = 48;
+
+/// Bytes to send: a head, and what stands behind it.
+struct call_message {
+  std::array<std::byte, longest_call_head> head_room = {};
+  std::size_t head_size = 0;
+  std::vector<std::byte> body = {};
+
+  std::span<const std::byte> head() const noexcept { return std::span(head_room).first(head_size); }
+  /// Returns both, one behind the other.
+  std::vector<std::byte> joined() const;
+};
+
+/// The parts of bytes that came together.
+struct split_call {
+  std::span<const std::byte> head;
+  std::span<const std::byte> body;
+};
+/// Errors: protocol_error.
+result<split_call> split_message(std::span<const std::byte> wire);
+
+/// The beginning of a head.
+struct call_head {
+  std::uint8_t version = 0;
+  std::uint8_t kind = 0;
+  std::uint32_t flags = 0;
+  std::uint64_t number = 0;  ///< Of the call, chosen by the caller. An answer has the call's.
+};
+/// Reads it, of any version.
+/// Errors: protocol_error.
+result<call_head> decode_beginning(std::span<const std::byte> head);
+
+/// Returns the time that a call, or a binding, has left; 0 where it tells none.
+std::chrono::nanoseconds time_left_of(std::span<const std::byte> head) noexcept;
+
+/// A call, or a binding. It refers to the bytes that it was read from.
+struct asked_call {
+  call_kind kind = call_kind::call;
+  bool is_one_way = false;
+  std::uint64_t number = 0;
+  std::chrono::nanoseconds left = {};  ///< Until its deadline; 0: none is told.
+  content_digest hash = {};            ///< Of the signature that the caller knows. Not of `bound`.
+  std::uint64_t function = 0;          ///< Of `bound`.
+  std::string_view name = {};
+  std::span<const std::byte> arguments = {};
+};
+
+call_message encode_request(const asked_call& request);
+call_message encode_cancel(std::uint64_t number);
+/// Errors: protocol_error; version_mismatch; not_supported: parts, kinds or flags of later
+/// versions.
+result<asked_call> decode_request(const split_call& wire);
 
 /// How a call ended, as its answer says. Numbers of the wire.
 enum class call_outcome : std::uint16_t {
   done = 0,
-  bad_call = 1,  ///< No call, or one of another version.
+  bad_call = 1,  ///< No call.
   unknown_function = 2,
   signature_differs = 3,
   bad_arguments = 4,
   handler_failed = 5,
   result_too_large = 6,
+  unknown_version = 7,
+  not_understood = 8,  ///< It has parts, flags or a kind of later versions.
+  refused = 9,
+  busy = 10,
+  given_up = 11,  ///< Its deadline passed before it ran.
 };
-inline constexpr call_outcome last_call_outcome = call_outcome::result_too_large;
+inline constexpr call_outcome last_call_outcome = call_outcome::given_up;
 
 /// Why there is no result.
 struct call_failure {
@@ -46,18 +111,27 @@ struct call_failure {
   std::string signature = {};  ///< Of `signature_differs`: the callee's.
   std::error_code code = {};   ///< Of `handler_failed`: what was thrown, if it had a code.
 };
+/// Returns why `decode_request` failed, for the caller.
+call_failure failure_of_request(const failure& why);
+/// Returns the error of a failure at the caller. It is never what a function threw: that is
+/// `call_failure::code`.
+errc code_at_caller(call_outcome outcome) noexcept;
+/// Returns the failure in the caller's words.
+failure failure_at_caller(const call_failure& why, std::string_view function,
+                          std::string_view signature);
 
 /// Bytes of the text of a failure at most. A longer one is cut.
 inline constexpr std::size_t longest_failure_text = 1024;
 
-std::vector<std::byte> encode_result(std::span<const std::byte> value);
-std::vector<std::byte> encode_failure(const call_failure& failure);
+call_message encode_result(std::uint64_t number, std::span<const std::byte> value);
+call_message encode_failure(std::uint64_t number, const call_failure& failure);
 
 struct call_answer {
-  call_failure failure;              ///< Its outcome is `done` where there is a result.
-  std::span<const std::byte> value;  ///< The result, in the bytes that were read.
+  std::uint64_t number = 0;
+  call_failure failure = {};              ///< Its outcome is `done` where there is a result.
+  std::span<const std::byte> value = {};  ///< The result, in the bytes that were read.
 };
-/// Errors: protocol_error; version_mismatch.
-result<call_answer> decode_answer(std::span<const std::byte> wire);
+/// Errors: protocol_error; version_mismatch; not_supported: parts or flags of later versions.
+result<call_answer> decode_answer(const split_call& wire);
 
 }  // namespace ucx::detail

@@ -57,6 +57,15 @@ class message_link final : public connection_messages {
   // Operations that wait for the peer, for its heartbeat.
   void wait_began() noexcept { ++waiting_; }
   void wait_ended() noexcept { --waiting_; }
+  // Calls of the peer's functions: an orderly end of the connection waits for them, too.
+  void call_began() noexcept {
+    wait_began();
+    ++calls_;
+  }
+  void call_ended() noexcept {
+    wait_ended();
+    --calls_;
+  }
   /// The user's; they may be replaced while one of them runs.
   const std::shared_ptr<message_handlers>& handlers() const noexcept { return handlers_; }
 
@@ -69,7 +78,7 @@ class message_link final : public connection_messages {
   void send_queued() noexcept override { outgoing_.send_queued(); }
   bool retell_room() noexcept override { return outgoing_.retell_room(); }
   bool awaits_peer() const noexcept override { return waiting_ > 0 || outgoing_.are_pending(); }
-  bool sends_pending() const noexcept override { return outgoing_.are_pending(); }
+  bool sends_pending() const noexcept override { return outgoing_.are_pending() || calls_ > 0; }
   std::size_t longest_at_once(bool watched, std::size_t piece) const noexcept override {
     return outgoing_.longest_at_once(watched, piece);
   }
@@ -89,6 +98,7 @@ class message_link final : public connection_messages {
   std::size_t waiting_ = 0;
   bool same_host_ = false;
   bool given_up_ = false;
+  std::uint32_t calls_ = 0;
 };
 
 }  // namespace ucx::detail

@@ -11,6 +11,7 @@
 #include "connection/frame_sender.hpp"
 #include "cuda/device_pointer.hpp"
 #include "message/message_link.hpp"
+#include "message/message_refusals.hpp"
 #include "wire/brief_parcel.hpp"
 #include "worker/worker_core.hpp"
 
@@ -257,6 +258,10 @@ void outgoing_messages::answered(const parcel& said) {
 }
 
 void outgoing_messages::tell_unknown(const parcel& said) {
+  const auto& listened = endpoint_.worker().part<refused_messages>();
+  if (listened.told != nullptr && listened.number == said.tag) {
+    return listened.told->refused(endpoint_, said.number);
+  }
   if (const auto handlers = link_.handlers(); handlers && handlers->on_refused) {
     const message_info info{said.tag, said.length};
     return endpoint_.worker().queue_handler([handlers, info] { handlers->on_refused(info); });

@@ -74,6 +74,8 @@ class outgoing_messages {
   /// Everything that a queued send had to say was said; those behind it are next.
   void all_said(send_operation& send) noexcept;
   std::uint64_t next_number() noexcept { return next_number_++; }
+  /// Returns the number of the last message that UCX was given.
+  std::uint64_t last_number() const noexcept { return next_number_ - 1; }
   /// UCX did not take what had the last number, and so many units of room.
   void not_said(std::size_t units) noexcept {
     --next_number_;

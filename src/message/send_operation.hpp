@@ -63,6 +63,8 @@ class send_operation final : public operation,
 
   message_kind kind() const noexcept { return said_.kind; }
   std::uint64_t number() const noexcept { return said_.number; }
+  /// Returns whether UCX was given some of it, so that the peer may have it.
+  bool was_said() const noexcept { return step_ != step::unsaid; }
   /// Returns whether it may be queued where there is no room.
   bool may_wait() const noexcept { return waits_ || step_ != step::unsaid; }
   /// Says what there is room for; returns whether that was all. It may have ended then.

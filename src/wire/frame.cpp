@@ -68,7 +68,7 @@ static_assert(static_cast<int>(errc::pooled_buffer) == 48);
 static_assert(static_cast<int>(errc::checksum_mismatch) == 49);
 static_assert(static_cast<int>(errc::broken_pipe) == 50);
 static_assert(static_cast<int>(errc::too_many_writers) == 53);
-static_assert(static_cast<int>(last_errc) == 55);
+static_assert(static_cast<int>(last_errc) == 58);
 
 std::error_code status_error(std::uint32_t status) noexcept {
   if (status == 0) return {};

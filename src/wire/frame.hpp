@@ -64,7 +64,7 @@ struct frame {
 std::optional<frame> decode_frame(std::span<const std::byte> wire) noexcept;
 
 /// The last error that this version knows; values of the wire above it are not understood.
-inline constexpr errc last_errc = errc::forked_child;
+inline constexpr errc last_errc = errc::call_outcome_unknown;
 
 /// Returns the error of a frame's `status`: no error for 0, protocol_error for unknown values.
 std::error_code status_error(std::uint32_t status) noexcept;

@@ -77,10 +77,10 @@ ucx::call_table made_table() {
 /// The functions of the table, so that hashes fit.
 std::array<ucx::call_function, 5> functions() {
   using namespace ucx;
-  return {remote_function<std::int64_t(int, int)>("add").untyped(),
-          remote_function<shape(shape, std::string)>("shape").untyped(),
-          remote_function<table(table, std::vector<bool>)>("table").untyped(),
-          remote_function<std::size_t(std::vector<large>)>("large").untyped(),
+  return {remote_procedure<std::int64_t(int, int)>("add").untyped(),
+          remote_procedure<shape(shape, std::string)>("shape").untyped(),
+          remote_procedure<table(table, std::vector<bool>)>("table").untyped(),
+          remote_procedure<std::size_t(std::vector<large>)>("large").untyped(),
           call_function("dynamic", dynamic_signature)};
 }
 
@@ -94,6 +94,25 @@ void check(const ucx::call_function& called, const std::vector<std::byte>& answe
   if (ec) std::abort();
 }
 
+/// The number by which a table knows a function, as the answer to a binding tells it.
+std::uint64_t number_of(const ucx::call_table& calls, const ucx::call_function& bound) {
+  std::vector<std::byte> binding = bound.encode(ucx::call_writer());
+  binding[1] = std::byte{4};
+  ucx::call_context context;
+  const std::vector<std::byte> answer = calls.dispatch(binding, context);
+  return bound.decode(answer).unsigned_integer();
+}
+
+/// The head of a call by number.
+std::vector<std::byte> bound_head(std::uint64_t function) {
+  std::vector<std::byte> head(40);
+  head[0] = std::byte{1};
+  head[1] = std::byte{3};
+  head[2] = std::byte{40};
+  for (std::size_t i = 0; i < 8; ++i) head[24 + i] = static_cast<std::byte>(function >> (8 * i));
+  return head;
+}
+
 /// A text that is read is the signature.
 void check_signature(std::string_view text) {
   std::error_code ec;
@@ -103,13 +122,13 @@ void check_signature(std::string_view text) {
 
 }  // namespace
 
-/// The first byte chooses what the rest is: a call, the arguments of a function, an answer, or the
-/// text of a signature.
+/// The first byte chooses what the rest is: a call, the arguments of a function by name or by
+/// number, an answer, or the text of a signature.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const ucx::call_table calls = made_table();
   static const std::array<ucx::call_function, 5> known = functions();
   if (size == 0) return 0;
-  const std::size_t choice = data[0] % (known.size() + 3);
+  const std::size_t choice = data[0] % (2 * known.size() + 3);
   const auto rest = std::as_bytes(std::span(data, size)).subspan(1);
   ucx::call_context context;
   if (choice < known.size()) {
@@ -117,6 +136,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::vector<std::byte> call = known[choice].encode(ucx::call_writer());
     call.insert(call.end(), rest.begin(), rest.end());
     check(known[choice], calls.dispatch(call, context));
+  } else if (choice >= known.size() + 3) {
+    const ucx::call_function& called = known[choice - known.size() - 3];
+    std::vector<std::byte> call = bound_head(number_of(calls, called));
+    call.insert(call.end(), rest.begin(), rest.end());
+    check(called, calls.dispatch(call, context));
   } else if (choice == known.size()) {
     check(known[0], calls.dispatch(rest, context));
   } else if (choice == known.size() + 1) {

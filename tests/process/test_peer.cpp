@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "device_lender.hpp"
+#include "dying_calls.hpp"
 #include "forked_end.hpp"
 #include "peer_pipe.hpp"
 #include "peer_words.hpp"
@@ -342,6 +343,8 @@ class peer {
     echo_.emplace(worker_);
     return {};
   }
+  /// serve_calls: the functions of dying_calls.hpp.
+  std::string serve_calls(std::istringstream&) { return calls_.emplace(worker_).names(); }
   /// connections: how many the worker has.
   std::string connections(std::istringstream&) { return std::to_string(worker_.connections()); }
 
@@ -602,6 +605,7 @@ class peer {
   message held_;
   std::deque<request> requests_;
   std::optional<echo_service> echo_;
+  std::optional<dying_calls> calls_;
   peer_pipe pipe_;
 };
 
@@ -628,6 +632,7 @@ const std::map<std::string, peer::command> peer::commands_{{"address", &peer::ad
                                                            {"hold", &peer::hold},
                                                            {"fetch", &peer::fetch},
                                                            {"echo", &peer::echo},
+                                                           {"serve_calls", &peer::serve_calls},
                                                            {"connections", &peer::connections},
                                                            {"become", &peer::become},
                                                            {"way", &peer::way},

@@ -12,11 +12,11 @@ failures=0
 
 # The folders of each, from the lowest: a file includes what is of its own folder, or of one before it.
 declare -A folders=(
-  [src]='base os wire call ucp carrier cuda worker connection file memory region/exposed region/paths region/remote message store server client api'
+  [src]='base os wire call ucp carrier cuda worker connection file memory region/exposed region/paths region/remote message rpc store server client api'
   [streams]='engine files pipes adapters'
   [tools]='output process agent copying commands')
 declare -A siblings=([client]=server) # see nothing of each other
-knows_ucx=' ucp carrier worker connection region/exposed region/paths region/remote message '
+knows_ucx=' ucp carrier worker connection region/exposed region/paths region/remote message rpc '
 declare -A rank=()
 for top in "${!folders[@]}"; do
   height=0

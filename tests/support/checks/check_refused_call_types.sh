@@ -31,11 +31,11 @@ refused() { # STATEMENTS WORDS
 }
 
 # What is refused below differs from this by one type.
-compile 'calls.add("f", [](int, std::string_view) { return std::string(); }); ucx::remote_function<void(int)> g("g");'
+compile 'calls.add("f", [](int, std::string_view) { return std::string(); }); ucx::remote_procedure<void(int)> g("g");'
 
 refused 'calls.add("f", [](const char*) {});' 'a pointer means nothing to a peer'
 refused 'calls.add("f", [](std::vector<int*>) {});' 'a pointer means nothing to a peer'
-refused 'ucx::remote_function<int*()> f("f");' 'a pointer means nothing to a peer'
+refused 'ucx::remote_procedure<int*()> f("f");' 'a pointer means nothing to a peer'
 refused 'calls.add("f", [](long double) {});' 'long double differs between machines'
 refused 'calls.add("f", [](char) {});' 'char differs between machines'
 refused 'enum loose { a, b }; calls.add("f", [](loose) {});' 'an enumeration needs a fixed underlying type'
@@ -43,7 +43,7 @@ refused 'calls.add("f", [](unknown) {});' 'specialise ucx::call_fields'
 refused 'calls.add("f", [](empty) {});' 'a record without fields has no wire type'
 refused 'calls.add("f", [] { return std::string_view("a"); });' 'a result owns its memory'
 refused 'calls.add("f", [] { return std::vector<std::string_view>(); });' 'a result owns its memory'
-refused 'ucx::remote_function<std::string_view()> f("f");' 'a result owns its memory'
+refused 'ucx::remote_procedure<std::string_view()> f("f");' 'a result owns its memory'
 refused 'calls.add("f", [](int&) {});' 'an argument by reference is not given back'
 refused 'calls.add("f", [](auto) {});' 'whose parameters have named types'
 refused 'calls.add("f", [](std::optional<std::optional<int>>) {});' 'an optional of an optional'
@@ -63,15 +63,15 @@ refused 'ucx::call_writer().written();' 'deleted'
 refused 'calls.add("f", [](std::array<double, 40000>) {});' 'an array takes more than 256 KiB'
 refused 'calls.add("f", [](std::vector<std::array<double, 40000>>) {});' 'takes more than 256 KiB'
 two='std::array<double, 20000>'
-compile "calls.add(\"f\", []($two) {}); ucx::remote_function<$two()> g(\"g\");"
+compile "calls.add(\"f\", []($two) {}); ucx::remote_procedure<$two()> g(\"g\");"
 refused "calls.add(\"f\", []($two, $two) {});" 'the arguments and the result take more than 256 KiB'
-refused "ucx::remote_function<$two($two)> f(\"f\");" 'the arguments and the result take more than 256 KiB'
+refused "ucx::remote_procedure<$two($two)> f(\"f\");" 'the arguments and the result take more than 256 KiB'
 refused "calls.add(\"f\", [](std::vector<std::pair<$two, $two>>) {});" 'an element of a vector takes more than 256 KiB'
 refused "calls.add(\"f\", [](std::map<int, std::pair<$two, $two>>) {});" 'a value of a map takes more than 256 KiB'
 
 lists=int
 for ((i = 0; i < 17; ++i)); do lists="std::vector<$lists>"; done
 refused "calls.add(\"f\", []($lists) {});" 'more than 16 lists, maps and records'
-refused "ucx::remote_function<$lists()> f(\"f\");" 'more than 16 lists, maps and records'
+refused "ucx::remote_procedure<$lists()> f(\"f\");" 'more than 16 lists, maps and records'
 
 [ $failures = 0 ]

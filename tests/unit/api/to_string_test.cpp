@@ -181,8 +181,9 @@ TEST(EnumerationText, OfOperations) {
             "none read write atomic notify wait_notify");
   EXPECT_EQ(
       printed({operation_kind::flush, operation_kind::send, operation_kind::receive,
-               operation_kind::stream_send, operation_kind::stream_receive, operation_kind::close}),
-      "flush send receive stream_send stream_receive close");
+               operation_kind::stream_send, operation_kind::stream_receive, operation_kind::close,
+               operation_kind::call}),
+      "flush send receive stream_send stream_receive close call");
 }
 
 TEST(EnumerationText, NamesOfErrors) {
@@ -219,7 +220,9 @@ TEST(EnumerationText, NamesOfErrors) {
   EXPECT_EQ(printed({errc::too_many_store_files, errc::too_many_client_files,
                      errc::too_many_writers, errc::stale_store, errc::forked_child}),
             "too_many_store_files too_many_client_files too_many_writers stale_store forked_child");
-  EXPECT_EQ(static_cast<int>(errc::forked_child), 55);
+  EXPECT_EQ(printed({errc::signature_differs, errc::call_failed, errc::call_outcome_unknown}),
+            "signature_differs call_failed call_outcome_unknown");
+  EXPECT_EQ(static_cast<int>(errc::call_outcome_unknown), 58);
 }
 
 TEST(EnumerationText, TellsAllFeaturesOfACombination) {

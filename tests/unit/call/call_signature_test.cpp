@@ -89,7 +89,6 @@ TEST(CallSignature, IsThatOfTheGoldenFile) {
     const call_signature read(made[i]);
     EXPECT_EQ(made[i], golden_signatures[i].text);
     EXPECT_EQ(to_string(read.hash()), golden_signatures[i].hash) << made[i];
-    EXPECT_EQ(read.text(), made[i]) << "each text is the only one of its signature";
     hashes.insert(to_string(read.hash()));
   }
   EXPECT_EQ(hashes.size(), made.size());
@@ -107,10 +106,20 @@ TEST(CallSignature, ComparesTexts) {
   EXPECT_NE(call_signature("()->nil"), call_signature("()->bool"));
 }
 
+TEST(CallSignature, OwnsItsText) {
+  std::string given = "(i32,list<f64>)->text";
+  const call_signature made(given);
+  given.assign(given.size(), '?');
+  EXPECT_EQ(made.text(), "(i32,list<f64>)->text");
+  const remote_procedure<std::string(int, std::vector<double>)> typed("f");
+  EXPECT_EQ(typed.untyped().signature().text(), "(i32,list<f64>)->text");
+  EXPECT_EQ(typed.untyped().signature(), made);
+}
+
 std::error_code outcome_of_text(std::string_view text) {
   std::error_code ec;
   const call_signature made(text, ec);
-  EXPECT_EQ(made.text(), ec ? std::string_view() : text);
+  EXPECT_TRUE(!ec || made.text().empty()) << "of a text that was refused: " << text;
   return ec;
 }
 

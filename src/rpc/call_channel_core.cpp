@@ -1,0 +1,97 @@
+#include "rpc/call_channel_core.hpp"
+
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "base/forked_child.hpp"
+#include "connection/endpoint_core.hpp"
+#include "rpc/call_exchange.hpp"
+#include "worker/core_access.hpp"
+#include "worker/failed_operation.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// Sets the arguments, which are those of `from`.
+result<void> take_arguments(wanted_call& wanted, const call_writer& from) {
+  if (wanted.called.name().empty()) {
+    return failure{errc::bad_name, "calling a function without a name"};
+  }
+  try {
+    wanted.arguments = from.written();
+  } catch (const error& wrong) {
+    return failure{wrong.code(), "calling " + wanted.called.name() + ": " + wrong.what()};
+  }
+  return {};
+}
+
+}  // namespace
+
+call_channel_core::call_channel_core(std::shared_ptr<endpoint_core> over, std::size_t max_calls)
+    : over_(std::move(over)), max_calls_(max_calls), under_way_(std::make_shared<std::size_t>(0)) {}
+
+result<void> call_channel_core::open() {
+  worker_core& worker = over_->worker();
+  if (!worker.context().has(feature::am)) {
+    return failure{errc::feature_disabled, "calling over a context without feature::am"};
+  }
+  if (!over_->speaks()) {
+    return failure{errc::not_supported, "calling a plain UCX peer, which serves no calls"};
+  }
+  const std::lock_guard guard(worker.lock());
+  worker.part<call_exchange>().listen();
+  return {};
+}
+
+request call_channel_core::start(wanted_call wanted, const call_writer& arguments,
+                                 std::chrono::nanoseconds timeout,
+                                 std::shared_ptr<call_result>& made) {
+  if (auto taken = take_arguments(wanted, arguments); !taken) {
+    return failed_request(std::move(taken).why());
+  }
+  const std::string& name = wanted.called.name();
+  if (is_forked_child()) return failed_request(errc::forked_child, "calling " + name);
+  made = std::make_shared<call_result>();
+  worker_core& worker = over_->worker();
+  const std::lock_guard guard(worker.lock());
+  if (*under_way_ >= max_calls_) {
+    return failed_request(errc::busy, "calling " + name + ": " + std::to_string(max_calls_) +
+                                          " calls of this channel are under way");
+  }
+  auto& idle = worker.pool_of<call_operation>();
+  call_operation* const call = idle.take();
+  try {
+    call->begin(over_, wanted, timeout, made, under_way_);
+  } catch (...) {
+    idle.give_back(call);
+    throw;
+  }
+  return core_access::make_request(call);
+}
+
+result<void> call_channel_core::post(wanted_call wanted, const call_writer& arguments) {
+  if (auto taken = take_arguments(wanted, arguments); !taken) return taken;
+  const std::string what = "calling " + wanted.called.name();
+  if (is_forked_child()) return failure{errc::forked_child, what};
+  worker_core& worker = over_->worker();
+  const std::lock_guard guard(worker.lock());
+  if (const std::error_code unusable = over_->status()) return failure{unusable, what};
+  request sending = call_exchange::send(over_, call_messages,
+                                        encode_request({.kind = wanted.kind,
+                                                        .is_one_way = true,
+                                                        .hash = wanted.called.signature().hash(),
+                                                        .name = wanted.called.name(),
+                                                        .arguments = wanted.arguments}));
+  if (const std::error_code failed = sending.error()) return failure{failed, what};
+  call_exchange::leave(std::move(sending));
+  return {};
+}
+
+std::size_t call_channel_core::under_way() const noexcept {
+  const std::lock_guard guard(over_->worker().lock());
+  return *under_way_;
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,177 @@
+#include "rpc/call_operation.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "base/if_there_is_memory.hpp"
+#include "connection/endpoint_core.hpp"
+#include "message/message_link.hpp"
+#include "message/send_operation.hpp"
+#include "rpc/call_exchange.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// As `request::cancel()`, under the lock.
+void cancel(const request& started) noexcept {
+  operation* const given_up = core_access::get(started);
+  if (given_up != nullptr && !given_up->done()) given_up->give_up(errc::canceled);
+}
+
+}  // namespace
+
+call_exchange& call_operation::exchange() const { return worker().part<call_exchange>(); }
+
+void call_operation::begin(const std::shared_ptr<endpoint_core>& over, const wanted_call& wanted,
+                           std::chrono::nanoseconds timeout, std::shared_ptr<call_result> result,
+                           std::shared_ptr<std::size_t> under_way) {
+  worker_core& of = over->worker();
+  name_ = wanted.called.name();
+  signature_ = wanted.called.signature().text();
+  text_.clear();
+  message_ = 0;
+  size_ = wanted.arguments.size();
+  number_ = of.part<call_exchange>().add(*this);
+  result_ = std::move(result);
+  under_way_ = std::move(under_way);
+  ++*under_way_;
+  start(of, over, of.deadline_after(timeout));
+  over->messages().call_began();
+  of.tick_soon();  // the peer's heart is watched from here on
+  retain();        // it may end here
+  try {
+    send(wanted);
+  } catch (const std::bad_alloc&) {  // it has begun, and ends as any other
+    const bool may_run = core_access::get(send_) != nullptr && was_sent();
+    finish(make_error_code(may_run ? errc::call_outcome_unknown : errc::no_memory));
+  }
+  release();
+}
+
+/// Returns 0 where it has no deadline, and more than 0 else.
+std::chrono::nanoseconds call_operation::time_left() const noexcept {
+  if (deadline() == clock::time_point::max()) return {};
+  const std::chrono::nanoseconds left = deadline() - worker().api().now();
+  return std::max(left, std::chrono::nanoseconds(1));
+}
+
+void call_operation::send(const wanted_call& wanted) {
+  endpoint_core& over = *endpoint();
+  if (const std::error_code unusable = over.status()) return finish(unusable);
+  const std::chrono::nanoseconds left = time_left();
+  send_ = call_exchange::send(
+      over.shared_from_this(), call_messages,
+      encode_request(
+          {.kind = wanted.kind,
+           .number = number_,
+           .left = left,
+           .hash = wanted.called.signature().hash(),
+           .function = wanted.number,
+           .name = wanted.kind == call_kind::bound ? std::string_view() : std::string_view(name_),
+           .arguments = wanted.arguments}),
+      left.count() > 0 ? left : std::chrono::nanoseconds::max());
+  if (done()) return;
+  if (core_access::get(send_) == nullptr) {  // it went at once
+    message_ = over.messages().outgoing().last_number();
+  } else if (send_.done()) {
+    const request ended = std::move(send_);
+    message_ = over.messages().outgoing().last_number();
+    if (const std::error_code failed = ended.error()) send_failed(failed);
+  } else {
+    send_.then([kept = worker().weak_from_this(), number = number_](std::error_code outcome) {
+      const std::shared_ptr<worker_core> of = kept.lock();
+      if (!of) return;
+      const std::lock_guard guard(of->lock());
+      of->part<call_exchange>().sent(number, outcome);
+    });
+  }
+}
+
+bool call_operation::was_sent() const noexcept {
+  const operation* const sending = core_access::get(send_);
+  return sending == nullptr || static_cast<const send_operation*>(sending)->was_said();
+}
+
+bool call_operation::was_refused(std::uint64_t message) const noexcept {
+  const operation* const sending = core_access::get(send_);
+  if (sending == nullptr) return message_ == message;
+  return was_sent() && static_cast<const send_operation*>(sending)->number() == message;
+}
+
+void call_operation::send_failed(std::error_code why) noexcept {
+  if (done()) return;
+  if (why == errc::no_such_handler) {
+    return finish(
+        why, if_there_is_memory([&] { return "calling " + name_ + ": the peer serves no calls"; }));
+  }
+  finish(why);
+}
+
+void call_operation::answered(std::span<const std::byte> head, std::vector<std::byte> body) {
+  if (done()) return;
+  const auto answer = decode_answer({head, body});
+  if (!answer) {
+    return finish(answer.why().code, "reading the answer of " + name_ + ": " + answer.why().text);
+  }
+  if (answer->failure.outcome != call_outcome::done) {
+    failure failed = failure_at_caller(answer->failure, name_, signature_);
+    result_->cause = failed.cause;
+    return finish(failed.code, std::move(failed.text));
+  }
+  result_->bytes = std::move(body);
+  finish({});
+}
+
+void call_operation::answer_lost(std::error_code why) noexcept {
+  if (!done()) finish(why);
+}
+
+/// Once for each end.
+void call_operation::finish(std::error_code outcome, std::string text) noexcept {
+  if (done()) return;
+  text_ = std::move(text);
+  exchange().remove(*this);
+  --*under_way_;
+  if (const std::shared_ptr<request> receiving = receiving_.lock()) cancel(*receiving);
+  // A call that waits for room is not sent any more. Another one has been given to UCX: its bytes
+  // are its own.
+  if (!was_sent()) cancel(send_);
+  call_exchange::leave(std::move(send_));
+  endpoint()->messages().call_ended();
+  endpoint()->closing().look();
+  complete(outcome);
+}
+
+void call_operation::give_up(errc why) noexcept {
+  if (done()) return;
+  if (was_sent()) {
+    call_exchange::post(endpoint()->shared_from_this(), call_messages, encode_cancel(number_));
+  }
+  finish(make_error_code(why));
+}
+
+void call_operation::connection_failed(std::error_code why) noexcept {
+  if (done()) return;
+  // Closed on this side: the caller knows.
+  const bool is_unknown = was_sent() && why != errc::canceled;
+  finish(is_unknown ? make_error_code(errc::call_outcome_unknown) : why);
+}
+
+std::string call_operation::describe() const {
+  if (done() && !text_.empty()) return text_;
+  const endpoint_core* const over = endpoint();
+  return "calling " + name_ + (over != nullptr ? " of " + over->peer_name() : std::string());
+}
+
+void call_operation::recycle() noexcept {
+  result_.reset();
+  under_way_.reset();
+  receiving_.reset();
+  worker().pool_of<call_operation>().give_back(this);
+}
+
+}  // namespace ucx::detail

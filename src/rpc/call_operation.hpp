@@ -1,0 +1,93 @@
+// A call of a function of the peer, as its caller sees it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "base/intrusive_list.hpp"
+#include "call/call_message.hpp"
+#include "rpc/call_result.hpp"
+#include "ucx/call_function.hpp"
+#include "ucx/request.hpp"
+#include "worker/operation.hpp"
+
+namespace ucx::detail {
+
+class call_exchange;
+struct call_tag {};
+
+/// The facts of a call. It refers to the caller's objects.
+struct wanted_call {
+  call_kind kind = call_kind::call;
+  const call_function& called;
+  std::uint64_t number = 0;  ///< Of the function; of bound ones.
+  std::span<const std::byte> arguments = {};
+};
+
+/// It ends with the peer's answer, or before. How far it has come:
+///
+///     from    | to      | when
+///     waiting | sent    | UCX was given the call, or its announcement: the function may run
+///     waiting | over    | it was given up, or the connection was lost: the function does not run
+///     sent    | over    | the answer is here; or it was given up, which the peer is told; or the
+///             |         | connection was lost
+///
+/// Its send knows whether it was sent: that is asked when it matters.
+class call_operation final : public operation, public list_hook<call_tag> {
+ public:
+  static constexpr std::size_t most_idle = 256;
+
+  /// Starts, and sends the call. `under_way` is the count of the channel. A call that throws has
+  /// not begun.
+  void begin(const std::shared_ptr<endpoint_core>& over, const wanted_call& wanted,
+             std::chrono::nanoseconds timeout, std::shared_ptr<call_result> result,
+             std::shared_ptr<std::size_t> under_way);
+
+  std::uint64_t number() const noexcept { return number_; }
+  /// The answer is here: its head, and what stands behind that.
+  void answered(std::span<const std::byte> head, std::vector<std::byte> body);
+  /// The answer is on its way, and could not be received.
+  void answer_lost(std::error_code why) noexcept;
+  /// Its answer is received by this request, which is given up with it.
+  void receives(std::weak_ptr<request> answer) noexcept { receiving_ = std::move(answer); }
+  /// The peer has refused the message of this number, which may be that of this call.
+  bool was_refused(std::uint64_t message) const noexcept;
+  /// The send of the call has failed.
+  void send_failed(std::error_code why) noexcept;
+
+  void give_up(errc why) noexcept override;
+  void connection_failed(std::error_code why) noexcept override;
+  bool awaits_peer() const noexcept override { return true; }
+  std::string describe() const override;
+  request_attributes attributes() const override {
+    return {.kind = operation_kind::call, .size = size_};
+  }
+
+ protected:
+  void recycle() noexcept override;
+
+ private:
+  std::chrono::nanoseconds time_left() const noexcept;
+  void send(const wanted_call& wanted);
+  bool was_sent() const noexcept;
+  void finish(std::error_code outcome, std::string text = {}) noexcept;
+  call_exchange& exchange() const;
+
+  std::string name_;
+  std::string signature_;
+  std::string text_;  // of a failure
+  std::shared_ptr<call_result> result_;
+  std::shared_ptr<std::size_t> under_way_;
+  std::uint64_t number_ = 0;
+  std::uint64_t message_ = 0;  // the number of the message that it was sent in at once
+  std::uint64_t size_ = 0;
+  request send_;  // until all of it is sent
+  std::weak_ptr<request> receiving_;
+};
+
+}  // namespace ucx::detail
