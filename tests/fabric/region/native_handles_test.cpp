@@ -101,12 +101,12 @@ TEST(NativeHandles, OfKeysOutliveOtherHandlesOfTheConnection) {
   EXPECT_TRUE(holds_pattern(into));
 }
 
-TEST(NativeHandles, OfAConnectionAndItsParentsOutliveTheParentsObjects) {
+TEST(NativeHandles, OfParentsOutliveTheObjectsOfThese) {
   std::optional<context> parent(context_options_for(route::tcp_by_listener));
   const worker owner(*parent, {.progress = progress_mode::sleeping_thread});
   const listener door(owner, any_port_of_network());
   std::optional<worker> reader(std::in_place, *parent);
-  const endpoint connection(*reader, door.address());
+  const endpoint connection(*reader, door.address(), {.connect_timeout = 60s});
   ucp_context* const of_context = parent->native_handle();
   ucp_worker* const of_worker = reader->native_handle();
   parent.reset();
