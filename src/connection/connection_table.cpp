@@ -54,6 +54,12 @@ void connection_table::unname(endpoint_core& named) noexcept {
   if (found != by_session_.end() && found->second == &named) by_session_.erase(found);
 }
 
+bool connection_table::note_lost_port(std::uint64_t socket) {
+  if (std::find(lost_ports_.begin(), lost_ports_.end(), socket) != lost_ports_.end()) return false;
+  lost_ports_.push_back(socket);
+  return true;
+}
+
 endpoint_core* connection_table::find(std::uint64_t session) const noexcept {
   if (last_found_ != nullptr && last_session_ == session) return last_found_;
   const auto found = by_session_.find(session);

@@ -81,6 +81,10 @@ class connection_table {
   /// Those that rounds have to see to.
   deferred_connections& deferred() noexcept { return deferred_; }
 
+  /// Notes that UCX has closed a socket that listened, which several listeners may look after.
+  /// Returns whether that is new.
+  bool note_lost_port(std::uint64_t socket);
+
   /// Looks at every connection's clock; returns when to look again.
   clock::time_point tick(clock::time_point now);
 
@@ -100,6 +104,7 @@ class connection_table {
   std::unordered_map<ucp_ep_h, endpoint_core*> by_handle_;  // instead, of sockets
   served_peers served_;
   deferred_connections deferred_;
+  std::vector<std::uint64_t> lost_ports_;  // the system's numbers of their sockets
   // Most messages come from where the last one did.
   mutable std::uint64_t last_session_ = 0;
   mutable endpoint_core* last_found_ = nullptr;

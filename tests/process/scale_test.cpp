@@ -9,19 +9,24 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "support/bytes/pattern.hpp"
+#include "support/process/process_memory.hpp"
 #include "support/process/test_peer.hpp"
 #include "support/transports/connected_pair.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
+#include "ucx/message.hpp"
 #include "ucx/peer_address.hpp"
 #include "ucx/request.hpp"
 #include "ucx/worker.hpp"
+#include "ucx/worker_options.hpp"
 
 namespace ucx::test {
 namespace {
@@ -32,6 +37,7 @@ using clock = std::chrono::steady_clock;
 constexpr std::size_t short_echo = 1024;
 constexpr std::size_t middle = 300'000;  // long enough to be announced first
 constexpr std::size_t long_echo = std::size_t{1} << 20U;
+constexpr std::uint64_t flood_tag = 7;
 
 /// Lets this process, and those that it starts, open as many files as the system allows; returns
 /// how many.
@@ -84,6 +90,43 @@ class crowd {
         ASSERT_EQ(back[i], sent[i]) << "of connection " << first + i;
       }
     }
+  }
+  /// Everybody sends messages of so many bytes until nobody has credit, also a while later, or
+  /// there are `most` of them. Returns how many; `least` of them if that can be in a minute.
+  std::size_t flood(std::size_t bytes, std::size_t least, std::size_t most) {
+    const std::vector<std::byte> sent = pattern(bytes);
+    const send_options options{.memory = send_memory::copied, .backpressure = backpressure::fail};
+    std::size_t count = 0;
+    clock::time_point last = clock::now();
+    const clock::time_point limit = last + 60s;
+    while (count < most && (clock::now() - last < 300ms || (count < least && last < limit))) {
+      worker_.progress();
+      for (endpoint& each : connections_) {
+        std::error_code ec;
+        each.post_send(flood_tag, sent, 0, options, ec);
+        if (ec) continue;
+        ++count;
+        last = clock::now();
+      }
+    }
+    return count;
+  }
+  /// Takes so many messages of a flood that come back.
+  void take_back(std::size_t bytes, std::size_t count) {
+    const clock::time_point limit = clock::now() + 120s;
+    std::vector<std::byte> into(bytes);
+    while (count > 0 && clock::now() < limit) {
+      std::optional<message> next = worker_.take(flood_tag);
+      if (!next) {
+        worker_.progress();
+        continue;
+      }
+      ASSERT_EQ(next->length(), bytes);
+      next->receive(into);
+      ASSERT_TRUE(holds_pattern(into));
+      --count;
+    }
+    EXPECT_EQ(count, 0U) << "have not come back";
   }
   void leave() {
     std::vector<request> closing;
@@ -202,6 +245,35 @@ TEST(ManyConnections, ThousandOfOneServerTakeBoundedMemory) {
   expect_nobody(server);
   expect_bounds("left");
 }
+
+class UntakenMessagesOfThousand : public testing::TestWithParam<std::size_t> {};
+
+/// With little credit some messages of 9000 bytes are announced, and those of 2000 wait.
+TEST_P(UntakenMessagesOfThousand, KeepWithinTheNumber) {
+  if (allowed_files() < 4096) GTEST_SKIP() << "1000 connections want more open files";
+  const std::size_t size = GetParam();
+  const std::uint64_t number = worker_options().untaken_messages;
+  test_peer server("tcp");
+  crowd all;
+  all.connect(server.listen(), 1000);
+  const std::uint64_t before = std::stoull(server.ask("resident"));
+  const std::size_t sent = all.flood(size, number / 4 / size, number * 3 / 4 / size);
+  const std::uint64_t now = std::stoull(server.ask("resident"));
+  const std::uint64_t grown = now > before ? now - before : 0;
+  EXPECT_GE(sent * size, number / 4);
+  if (memory_is_measurable) {
+    EXPECT_LE(grown, number) << sent << " messages";
+  }
+  RecordProperty("resident", std::to_string(grown));
+  RecordProperty("sent", std::to_string(sent * size));
+  server.ask("echo");
+  all.take_back(size, sent);
+  all.leave();
+  expect_nobody(server);
+}
+
+INSTANTIATE_TEST_SUITE_P(OfBytes, UntakenMessagesOfThousand, testing::Values(2000U, 9000U),
+                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace ucx::test

@@ -2,19 +2,29 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "support/basics/soon.hpp"
+#include "support/transports/network.hpp"
 #include "support/transports/ucx_server.hpp"
+#include "ucx/context.hpp"
 #include "ucx/error.hpp"
+#include "ucx/listener.hpp"
 #include "ucx/server.hpp"
+#include "ucx/worker.hpp"
 
 namespace ucx::test {
 namespace {
@@ -43,6 +53,20 @@ socket_address address_of(int socket) {
   return socket_address::from_native(reinterpret_cast<const ::sockaddr*>(&found), size, ignored);
 }
 
+/// Has UCX close those of the sockets that listened later than `before`, but not at `doors`: its
+/// next accept() fails. Returns one of their addresses; an empty one where there is none.
+socket_address lose_ports_for_data(const std::set<int>& before,
+                                   const std::vector<socket_address>& doors) {
+  socket_address lost;
+  for (const int each : listening_sockets()) {
+    if (before.contains(each)) continue;
+    const socket_address at = address_of(each);
+    if (at.empty() || std::find(doors.begin(), doors.end(), at) != doors.end()) continue;
+    if (::shutdown(each, SHUT_RDWR) == 0) lost = at;
+  }
+  return lost;
+}
+
 /// Has a server lose its port for data; returns what its user is told, and what is wrong with that.
 std::string told_of_a_lost_port() {
   const std::set<int> before = listening_sockets();
@@ -54,15 +78,7 @@ std::string told_of_a_lost_port() {
     told = what;
   };
   const ucx_server serving(options);
-  socket_address lost;
-  for (const int each : listening_sockets()) {
-    if (before.contains(each)) continue;
-    const socket_address at = address_of(each);
-    if (at.empty() || at == serving.address().socket) continue;
-    lost = at;
-    // UCX's next accept() fails, and it closes it.
-    if (::shutdown(each, SHUT_RDWR) != 0) return "no socket can be shut";
-  }
+  const socket_address lost = lose_ports_for_data(before, {serving.address().socket});
   if (lost.empty()) return "there is no port for data";
   const auto until = std::chrono::steady_clock::now() + 30s;
   const auto has_told = [&] {
@@ -78,6 +94,44 @@ std::string told_of_a_lost_port() {
                                                                         : told->error_message;
 }
 
+/// Has two listeners of one worker lose their port for data; returns what the log says of that.
+std::string logged_of_a_lost_port() {
+  const std::set<int> before = listening_sockets();
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  std::multiset<socket_address> told;
+  context_options options = over_network();
+  options.log = {.level = log_level::error, .sink = [&](log_level, std::string_view line) {
+                   const std::lock_guard guard(mutex);
+                   lines.emplace_back(line);
+                 }};
+  const context parent(options);
+  worker driven(parent, {.progress = progress_mode::sleeping_thread});
+  const auto tell = [&](const listener_failure& what) {
+    const std::lock_guard guard(mutex);
+    told.insert(what.port);
+  };
+  std::deque<listener> doors;
+  std::vector<socket_address> known;
+  for (int i = 0; i < 2; ++i) {
+    listener_options each;
+    each.on_failure = tell;
+    known.push_back(doors.emplace_back(driven, any_port_of_network(), std::move(each)).address());
+  }
+  const socket_address lost = lose_ports_for_data(before, known);
+  if (lost.empty()) return "there is no port for data";
+  const bool both_told = soon([&] {
+    const std::lock_guard guard(mutex);
+    return told.count(lost) == 2;
+  });
+  const std::lock_guard guard(mutex);
+  if (!both_told) return "not both were told";
+  const auto count = std::count_if(lines.begin(), lines.end(), [&](const std::string& line) {
+    return line.find("UCX has closed " + to_string(lost)) != std::string::npos;
+  });
+  return "logged " + std::to_string(count) + " times";
+}
+
 /// In a process of its own: UCX keeps the handler of the socket, whose number no other may have.
 TEST(ServerFailureDeathTest, IsToldWhenAPortForDataIsLost) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
@@ -87,6 +141,16 @@ TEST(ServerFailureDeathTest, IsToldWhenAPortForDataIsLost) {
         std::_Exit(0);
       },
       testing::ExitedWithCode(0), "told of it");
+}
+
+TEST(ServerFailureDeathTest, OfTwoListenersIsLoggedOnce) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        std::fputs(logged_of_a_lost_port().c_str(), stderr);
+        std::_Exit(0);
+      },
+      testing::ExitedWithCode(0), "logged 1 times");
 }
 
 }  // namespace

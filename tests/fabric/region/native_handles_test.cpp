@@ -1,5 +1,7 @@
-// UCX's handles of regions, used in UCX's own calls, and registrations of the program's.
+// UCX's handles of regions and connections, used in UCX's own calls, and registrations of the
+// program's.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <ucp/api/ucp.h>
 
 #include <chrono>
@@ -13,9 +15,15 @@
 
 #include "support/bytes/pattern.hpp"
 #include "support/transports/connected_pair.hpp"
+#include "support/transports/network.hpp"
+#include "ucx/context.hpp"
+#include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
+#include "ucx/listener.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_region.hpp"
+#include "ucx/socket_address.hpp"
+#include "ucx/worker.hpp"
 
 namespace ucx::test {
 namespace {
@@ -91,6 +99,32 @@ TEST(NativeHandles, OfKeysOutliveOtherHandlesOfTheConnection) {
                                        owned.descriptor().address, second.native_key(), &params)),
             UCS_OK);
   EXPECT_TRUE(holds_pattern(into));
+}
+
+TEST(NativeHandles, OfParentsOutliveTheObjectsOfThese) {
+  std::optional<context> parent(context_options_for(route::tcp_by_listener));
+  const worker owner(*parent, {.progress = progress_mode::sleeping_thread});
+  const listener door(owner, any_port_of_network());
+  std::optional<worker> reader(std::in_place, *parent);
+  const endpoint connection(*reader, door.address(), {.connect_timeout = 60s});
+  ucp_context* const of_context = parent->native_handle();
+  ucp_worker* const of_worker = reader->native_handle();
+  parent.reset();
+  reader.reset();
+  ucp_context_attr_t context_told = {};
+  context_told.field_mask = UCP_ATTR_FIELD_REQUEST_SIZE;
+  EXPECT_EQ(ucp_context_query(of_context, &context_told), UCS_OK);
+  EXPECT_GT(context_told.request_size, 0U);
+  ucp_worker_attr_t worker_told = {};
+  worker_told.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
+  EXPECT_EQ(ucp_worker_query(of_worker, &worker_told), UCS_OK);
+  EXPECT_GE(worker_told.max_am_header, connection.max_header_size());
+  ucp_ep_attr_t told = {};
+  told.field_mask = UCP_EP_ATTR_FIELD_REMOTE_SOCKADDR;
+  ASSERT_EQ(ucp_ep_query(connection.native_handle(), &told), UCS_OK);
+  EXPECT_EQ(socket_address::from_native(reinterpret_cast<const ::sockaddr*>(&told.remote_sockaddr),
+                                        sizeof told.remote_sockaddr),
+            door.address());
 }
 
 TEST(NativeHandles, AreNullWhereUcxHasNothing) {

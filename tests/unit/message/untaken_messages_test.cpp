@@ -90,6 +90,33 @@ TEST(UntakenMessages, OfManyPeersKeepWithinTheNumber) {
   EXPECT_EQ(taken, sent);
 }
 
+/// Of 9 KB: whole while a peer has that much credit, and announced when it has less.
+TEST(UntakenMessages, ThatAreWholeOrAnnouncedKeepWithinTheNumber) {
+  constexpr std::size_t number = std::size_t{16} << 20U;
+  constexpr std::size_t size = 9000;
+  crowd all(number, 200);
+  const std::size_t sent = all.flood(size);
+  EXPECT_LE(in_use(all.receiver()), number);
+  std::size_t whole = 0;
+  std::size_t received = 0;
+  std::vector<std::byte> into(size);
+  while (std::optional<message> next = all.receiver().take(7)) {
+    if (next->has_payload()) ++whole;
+    request each = next->start_receive(into);
+    ASSERT_TRUE(all.pair.network.run_until([&] { return each.done(); })) << received;
+    ASSERT_FALSE(each.error()) << each.error().message();
+    ASSERT_TRUE(holds_pattern(into));
+    ++received;
+  }
+  EXPECT_EQ(received, sent);
+  EXPECT_GT(whole * size, number / 4);
+  EXPECT_LE(whole * size, number);
+  EXPECT_GT(sent, whole) << "others were announced";
+  all.peers.clear();
+  all.pair.network.advance(5s);
+  EXPECT_EQ(in_use(all.receiver()), 0U);
+}
+
 TEST(UntakenMessages, OfAPeerThatLeavesAreTheOthersRoomAtOnce) {
   constexpr std::size_t number = std::size_t{4} << 20U;
   crowd all(number, 20);
