@@ -14,8 +14,10 @@
 #include "ucx/access_rules.hpp"
 #include "ucx/audit.hpp"
 #include "ucx/completion_handler.hpp"
+#include "ucx/error.hpp"
 #include "ucx/peer_identity.hpp"
 #include "ucx/socket_address.hpp"
+#include "wire/ticket_secret.hpp"
 
 namespace ucx::detail {
 
@@ -99,6 +101,12 @@ class control_server {
   /// Writes a line about a peer, and about a second one where it is not null, to the server's audit
   /// if it has one. Safe from any thread.
   virtual void audit(const peer_facts&, const audit_event&, const peer_facts* /*other*/) {}
+  /// Takes a ticket that stands for two clients, while both have a right for the name. Safe from
+  /// any thread. Errors: closed_by_peer (one of them is not there), busy, already_exists.
+  virtual std::error_code expect(const ticket_secret&, const peer_facts&, const peer_facts&,
+                                 access_right, std::string_view) {
+    return errc::not_supported;
+  }
 };
 
 }  // namespace ucx::detail

@@ -25,10 +25,14 @@ class agent_link {
   /// exit_code::connection_lost, where it is not there any more; bad_message.
   agent_message ask(const nlohmann::json& question, std::span<const std::byte> payload = {});
 
+  /// Returns whether the agent acts by tickets only.
+  bool needs_tickets() const noexcept { return needs_tickets_; }
+
  private:
   const url server_;
   std::mutex mutex_;
   pipe_streambuf pipe_;
+  bool needs_tickets_ = false;
 };
 
 }  // namespace ucx::tool

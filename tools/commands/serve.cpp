@@ -217,6 +217,16 @@ std::optional<access_rules> access_rules_of(const serve_options& options) {
   return access_rules::read(options.rules_file);
 }
 
+/// An agent reads the calls as a client of this server.
+void check_agent(const access_rules& rules, bool by_ucx) {
+  const peer_identity own{.is_owner = !by_ucx};
+  if (rules.allows(own, access_right::agent | access_right::pipes, ".ucxio-agent")) return;
+  throw failure(exit_code::usage,
+                fmt::format("--rules: they let no agent serve: `allow {} all **` before the line "
+                            "that denies it would",
+                            by_ucx ? "anybody" : "owner"));
+}
+
 /// Rules that can not be read leave the old ones in force.
 void read_rules_again(server& of, const serve_options& options) {
   std::string said = "the rules were read again";
@@ -305,6 +315,7 @@ void serve(const serve_options& options, const client_settings& settings) {
   // Nothing in the initialiser below may throw: g++ 12 would destroy parts of it twice.
   const std::vector<std::uint32_t> users = numbers_of_users(options.peer_users);
   const std::optional<access_rules> access = access_rules_of(options);
+  if (access && has_agent) check_agent(*access, options.listening.by_ucx);
   const server_limits limits = limits_of(options.client_limits);
   server serving({.bind = place,
                   .insecure = options.listening.insecure,
@@ -339,7 +350,7 @@ void serve(const serve_options& options, const client_settings& settings) {
   // An agent may have no other way to its server.
   if (!options.address_file.empty()) serving.publish_address(options.address_file);
   std::optional<agent> copies;
-  if (has_agent) copies.emplace(url(serving.url()), rules);
+  if (has_agent) copies.emplace(url(serving.url()), rules, access.has_value());
   // If the standard error stream is a pipe without a reader this waits, and nothing waits for it.
   // It is made before the URL is told: that it can not be made is an error of the start.
   std::promise<void> announced;

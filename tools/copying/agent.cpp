@@ -18,8 +18,8 @@ constexpr std::chrono::milliseconds pause{50};
 
 }  // namespace
 
-agent::agent(const url& own_server, fetch_rules rules)
-    : own_server_(own_server), rules_(std::move(rules)) {
+agent::agent(const url& own_server, fetch_rules rules, bool needs_tickets)
+    : own_server_(own_server), rules_(std::move(rules)), needs_tickets_(needs_tickets) {
   client_settings().connect(own_server);
   waiting_ = std::jthread([this] { wait_for_calls(); });
 }
@@ -72,7 +72,7 @@ void agent::clear_away() {
 void agent::serve(pipe_streambuf call) noexcept {
   try {
     pipe_streambuf client = answer_call(std::move(call), own_server_, end_.get_token());
-    agent_session(client, own_server_, rules_).run();
+    agent_session(client, own_server_, rules_, needs_tickets_).run();
   } catch (const std::exception&) {  // the client knows, or is not there any more
   }
 }

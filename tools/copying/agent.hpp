@@ -22,8 +22,9 @@ class agent {
   /// Clients at a time; the next ones wait.
   static constexpr std::size_t most_sessions = 16;
 
+  /// `needs_tickets`: it acts by tickets only.
   /// Errors: those of client, where the server can not be reached by its own URL.
-  agent(const url& own_server, fetch_rules rules);
+  agent(const url& own_server, fetch_rules rules, bool needs_tickets);
   agent(const agent&) = delete;
   agent& operator=(const agent&) = delete;
   /// Ends everything that it does for clients, as Ctrl-C would, and waits for that.
@@ -42,6 +43,7 @@ class agent {
 
   const url own_server_;
   const fetch_rules rules_;
+  const bool needs_tickets_;
   std::stop_source end_;
   std::mutex mutex_;
   std::condition_variable_any changed_;

@@ -4,11 +4,14 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "agent/agent_link.hpp"
 #include "copying/agent_copy.hpp"
 #include "output/exit_code.hpp"
+#include "ucx/client.hpp"
+#include "ucx/ticket.hpp"
 
 namespace ucx::tool {
 namespace {
@@ -57,13 +60,31 @@ direct_copy::direct_copy(const std::vector<std::string>& places, const copy_orde
   }
 }
 
+/// Has the sources' servers take tickets, by which the agent may read there what this user may.
+nlohmann::json direct_copy::lend_tickets(std::vector<client>& lenders) const {
+  std::set<url> servers;
+  for (const location& each : order_.from) servers.insert(each.remote().server());
+  client_options chosen = settings_.options();
+  chosen.worker.progress = progress_mode::sleeping_thread;  // nothing else drives them
+  nlohmann::json lent = nlohmann::json::array();
+  for (const url& each : servers) {
+    const ticket made;
+    made.lend(lenders.emplace_back(each, chosen));
+    lent.push_back({{"server", to_string(each)}, {"ticket", made.text()}});
+  }
+  return lent;
+}
+
 void direct_copy::run() {
   std::stop_source opening;  // what was begun is asked to stop, and says how far it came
   std::optional<std::stop_callback<std::function<void()>>> forwarding(
       std::in_place, stop_, [&opening] { opening.request_stop(); });
   agent_link agent(order_.to.remote().server(), settings_, opening.get_token());
   forwarding.reset();
-  agent.ask(copy_question(places_, order_, settings_));
+  std::vector<client> lenders;  // tickets count as long as these are connected
+  nlohmann::json question = copy_question(places_, order_, settings_);
+  if (agent.needs_tickets()) question["tickets"] = lend_tickets(lenders);
+  agent.ask(question);
   bool is_told_to_stop = false;
   nlohmann::json news;
   do {

@@ -1,6 +1,7 @@
 // A copy from server to server, past this process.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "copying/copy_run.hpp"
 #include "output/transfer_counters.hpp"
 #include "process/client_settings.hpp"
+#include "ucx/client.hpp"
 
 namespace ucx::tool {
 
@@ -27,6 +29,8 @@ class direct_copy {
   bool left_something() const noexcept { return left_something_; }
 
  private:
+  nlohmann::json lend_tickets(std::vector<client>& lenders) const;
+
   const std::vector<std::string>& places_;
   const copy_order& order_;
   const client_settings& settings_;

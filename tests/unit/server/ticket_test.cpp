@@ -1,0 +1,287 @@
+// Clients that act for others by tickets, at a server by TLS with two tokens. All are of this
+// process, so they are owners: lines that deny tell them apart.
+#include "ucx/ticket.hpp"
+
+#include <array>
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <ios>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/basics/soon.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "ucx/client.hpp"
+#include "ucx/entry.hpp"
+#include "ucx/error.hpp"
+#include "ucx/pipe_broker.hpp"
+#include "ucx/pipe_stream.hpp"
+#include "ucx/remote_region.hpp"
+#include "ucx/server.hpp"
+#include "ucx/token_file.hpp"
+#include "ucx/url.hpp"
+
+namespace ucx::test {
+namespace {
+
+using testing::HasSubstr;
+using right = access_right;
+
+constexpr const char* shown_names[] = {"for alice", "for bob", "for both"};
+
+std::vector<std::string> names_for(client& by) {
+  std::vector<std::string> names;
+  for (entry& each : by.list()) names.push_back(std::move(each.name));
+  return names;
+}
+
+class Ticket : public testing::Test {
+ protected:
+  explicit Ticket(std::size_t workers = 1) : served_(serve(workers)) {
+    for (const char* each : shown_names) {
+      published_.push_back(served_.publish(each, std::span(bytes_), access::read_write));
+    }
+  }
+
+  /// `who` is of a token of the server.
+  context_options options_of(const std::string& who) const {
+    context_options made{.share_memory = false};
+    made.token_file = folder_ / who;
+    return made;
+  }
+  client client_of(const std::string& who) const {
+    return client(url(served_.url()), {.context = options_of(who)});
+  }
+  client acting(const ticket& shown) const {
+    return shown.connect(url(served_.url()), {.context = options_of("bob")});
+  }
+  std::error_code refusal_of(const ticket& shown) const {
+    std::error_code ec;
+    const client none = shown.connect(url(served_.url()), {.context = options_of("bob")}, ec);
+    return ec;
+  }
+  static std::error_code outcome_of_opening(client& by, const std::string& name) {
+    std::error_code ec;
+    const remote_region opened = by.open(name, access::read, {}, ec);
+    return ec;
+  }
+  /// Expects that the connection ends.
+  static void expect_end(client& of) {
+    EXPECT_TRUE(soon([&] {
+      std::error_code ec;
+      static_cast<void>(of.list({}, ec));
+      return static_cast<bool>(ec);
+    }));
+  }
+
+  static access_rules rules() {
+    return access_rules()
+        .deny("token alice", right::all, "for bob")
+        .deny("token bob", right::all, "for alice");
+  }
+
+  const temporary_directory folder_;
+  std::array<std::byte, 64> bytes_ = {};
+  server served_;
+  std::vector<publication> published_;
+
+ private:
+  server serve(std::size_t workers) {
+    for (const std::string who : {"alice", "bob"}) {
+      token_file(folder_ / who).add("127.0.0.1", token_file(folder_ / "servers").create(who));
+    }
+    context_options chosen = options_of("servers");
+    chosen.transports = {"tls"};
+    return server({.bind = "127.0.0.1:0",
+                   .context = chosen,
+                   .workers = workers,
+                   .rules = rules(),
+                   .audit_file = folder_ / "audit"});
+  }
+};
+
+class TicketOfWorkers : public Ticket {
+ protected:
+  TicketOfWorkers() : Ticket(3) {}
+};
+
+TEST_F(Ticket, GivesTheRightsThatBothHave) {
+  client alice = client_of("alice");
+  const ticket lent;
+  lent.lend(alice);
+  client bob = acting(ticket::parse(lent.text()));
+  EXPECT_EQ(bob.identity(), "owner, token \"bob\" for owner, token \"alice\"");
+  EXPECT_EQ(names_for(bob), std::vector<std::string>{"for both"});
+  EXPECT_FALSE(outcome_of_opening(bob, "for both"));
+  EXPECT_EQ(outcome_of_opening(bob, "for bob"), errc::no_such_name);
+  EXPECT_EQ(outcome_of_opening(bob, "for alice"), errc::no_such_name);
+  EXPECT_EQ(outcome_of_opening(bob, "nothing"), errc::no_such_name);
+  EXPECT_EQ(bob.exists("for bob"), false);
+  EXPECT_TRUE(soon([&] {
+    return content_of(folder_ / "audit")
+               .find(
+                   "\"who\":\"owner, token \\\"bob\\\"\",\"for\":\"owner, token "
+                   "\\\"alice\\\"\"") != std::string::npos;
+  }));
+}
+
+TEST_F(Ticket, CountsOnceAtOneServer) {
+  EXPECT_EQ(refusal_of(ticket()), errc::permission_denied);
+  client alice = client_of("alice");
+  const ticket lent;
+  lent.lend(alice);
+  context_options chosen = options_of("servers");
+  chosen.transports = {"tls"};
+  const server another({.bind = "127.0.0.1:0", .context = chosen});
+  std::error_code ec;
+  const client none = lent.connect(url(another.url()), {.context = options_of("bob")}, ec);
+  EXPECT_EQ(ec, errc::permission_denied);
+  const client first = acting(lent);
+  EXPECT_EQ(refusal_of(lent), errc::permission_denied);
+  lent.lend(alice, {}, ec);
+  EXPECT_FALSE(ec) << "what was shown is forgotten";
+  lent.lend(alice, {}, ec);
+  EXPECT_EQ(ec, errc::already_exists);
+  for (int i = 0; i < 63; ++i) ticket().lend(alice);
+  ticket().lend(alice, {}, ec);
+  EXPECT_EQ(ec, errc::busy);
+}
+
+TEST_F(Ticket, IsNotLentByAClientThatActsForAnother) {
+  client alice = client_of("alice");
+  const ticket lent;
+  lent.lend(alice);
+  client bob = acting(lent);
+  std::error_code ec;
+  ticket().lend(bob, {}, ec);
+  EXPECT_EQ(ec, errc::permission_denied);
+}
+
+TEST_F(TicketOfWorkers, EndsWithItsLender) {
+  for (int i = 0; i < 3; ++i) {  // each worker has a connection of each
+    client alice = client_of("alice");
+    const ticket shown;
+    const ticket unshown;
+    shown.lend(alice);
+    unshown.lend(alice);
+    client bob = acting(shown);
+    remote_region opened = bob.open("for both");
+    alice.close();
+    expect_end(bob);
+    std::error_code ec;
+    std::array<std::byte, 8> into = {};
+    opened.read_at(0, into, {}, ec);
+    EXPECT_TRUE(ec);
+    EXPECT_EQ(refusal_of(unshown), errc::permission_denied);
+  }
+}
+
+TEST_F(TicketOfWorkers, FollowsTheRulesOfItsLender) {
+  client alice = client_of("alice");
+  const ticket lent;
+  lent.lend(alice);
+  client bob = acting(lent);
+  remote_region opened = bob.open("for both");
+  std::array<std::byte, 8> into = {};
+  opened.read_at(0, into);
+  served_.set_rules(rules().deny("token alice", right::read, "for both"));
+  EXPECT_TRUE(soon([&] {
+    std::error_code ec;
+    opened.read_at(0, into, {}, ec);
+    return ec == errc::revoked;
+  }));
+  EXPECT_EQ(outcome_of_opening(bob, "for both"), errc::permission_denied);
+}
+
+TEST_F(Ticket, EndsWithTheTokenOfItsLender) {
+  client alice = client_of("alice");
+  const ticket lent;
+  lent.lend(alice);
+  client bob = acting(lent);
+  client other = client_of("bob");
+  token_file(folder_ / "servers").remove("alice");
+  expect_end(bob);
+  EXPECT_EQ(other.list().size(), 2U);
+}
+
+TEST_F(Ticket, IsReadAsItIsWritten) {
+  const ticket made;
+  EXPECT_EQ(ticket::parse(made.text()).text(), made.text());
+  EXPECT_NE(ticket().text(), made.text());
+  for (const std::string& wrong : {std::string(), std::string(31, '0'), std::string(33, '0'),
+                                   std::string(32, 'A'), std::string(32, ' ')}) {
+    std::error_code ec;
+    static_cast<void>(ticket::parse(wrong, ec));
+    EXPECT_EQ(ec, errc::invalid_argument) << wrong;
+  }
+  client none;
+  std::error_code ec;
+  made.lend(none, {}, ec);
+  EXPECT_EQ(ec, errc::closed);
+  client alice = client_of("alice");
+  const endpoint by = alice.connection();
+  expect_ticket(made, by, by, right::agent, "name", ec);
+  EXPECT_EQ(ec, errc::not_supported) << "there is no server at this side";
+}
+
+/// The ends of a conversation with an agent, which is bob.
+class TicketOfMeeting : public Ticket {
+ protected:
+  TicketOfMeeting() : broker_(served_) {}
+
+  pipe_streambuf end_of(const std::string& who, const std::string& name) const {
+    pipe_options options;
+    options.context = options_of(who);
+    return {url(served_.url(name)), std::ios_base::in | std::ios_base::out, options};
+  }
+  /// Both meet there.
+  std::pair<pipe_streambuf, pipe_streambuf> meet(const std::string& name) const {
+    std::optional<pipe_streambuf> agents;
+    std::thread opening([&] { agents.emplace(end_of("bob", name)); });
+    pipe_streambuf clients = end_of("alice", name);
+    opening.join();
+    return {std::move(clients), std::move(*agents)};
+  }
+  static ticket ticket_of(const pipe_streambuf& end) {
+    return ticket(end.meeting_key().first<ticket::size>());
+  }
+
+  pipe_broker broker_;
+};
+
+TEST_F(TicketOfMeeting, StandsForBothEndsWhileTheyAreThere) {
+  auto [clients, agents] = meet(".ucxio-agent/call");
+  EXPECT_EQ(ticket_of(clients).text(), ticket_of(agents).text());
+  client acts = acting(ticket_of(agents));
+  EXPECT_EQ(names_for(acts), std::vector<std::string>{"for both"});
+  EXPECT_EQ(refusal_of(ticket_of(clients)), errc::permission_denied);
+  std::error_code ignored;
+  clients.close(ignored);
+  expect_end(acts);
+}
+
+TEST_F(TicketOfMeeting, CountsWhileTheAgentMayBeCalled) {
+  auto [clients, agents] = meet(".ucxio-agent/call");
+  client acts = acting(ticket_of(agents));
+  served_.set_rules(rules().deny("token alice", right::agent));
+  expect_end(acts);
+}
+
+TEST_F(TicketOfMeeting, IsTakenForConversationsWithAgentsOnly) {
+  auto [clients, agents] = meet("other/pipe");
+  EXPECT_EQ(agents.meeting_key().size(), ticket::size);
+  EXPECT_EQ(refusal_of(ticket_of(agents)), errc::permission_denied);
+  EXPECT_TRUE(pipe_streambuf().meeting_key().empty());
+}
+
+}  // namespace
+}  // namespace ucx::test
