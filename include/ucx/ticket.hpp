@@ -19,10 +19,6 @@
 
 namespace ucx {
 
-namespace detail {
-struct core_access;
-}
-
 /// A secret by which a second process acts for a client of a server. A connection that shows it may
 /// do what the rules allow to both: a ticket never adds a right. The connection ends with that of
 /// the client.
@@ -51,6 +47,14 @@ class UCXIO_EXPORT ticket {
   /// client's questions.
   void lend(client& by, const io_options& options = {}, std::error_code& ec = throws) const;
 
+  /// Has the server at this side take the ticket for two clients, as a broker does that gives a key
+  /// to both. It counts while both have the right for the name. A service at the server's workers
+  /// calls this, from any thread, also in handlers.
+  /// Errors: not_supported (there is no server at this side), closed_by_peer (a client has left),
+  /// busy (a client has 64 tickets that were not shown), already_exists.
+  void expect(const endpoint& one, const endpoint& other, access_right needed,
+              std::string_view name, std::error_code& ec = throws) const;
+
   /// Connects, and shows the ticket. The client can not connect again.
   /// Errors: those of `client`; permission_denied (the server does not take the ticket, or not any
   /// more), not_supported (a server of a version that knows no tickets).
@@ -58,18 +62,7 @@ class UCXIO_EXPORT ticket {
                  std::error_code& ec = throws) const;
 
  private:
-  friend struct detail::core_access;
   std::array<std::byte, size> secret_;
 };
-
-/// Has the server at this side take a ticket for two clients, as a broker does that gives a key to
-/// both. It counts while both have the right for the name. A service at the server's workers calls
-/// this.
-/// Threads: safe from any thread, also in handlers.
-/// Errors: not_supported (there is no server at this side), closed_by_peer (a client has left),
-/// busy (a client has 64 tickets that were not shown), already_exists.
-UCXIO_EXPORT void expect_ticket(const ticket& shown, const endpoint& one, const endpoint& other,
-                                access_right needed, std::string_view name,
-                                std::error_code& ec = throws);
 
 }  // namespace ucx

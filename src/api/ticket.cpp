@@ -101,9 +101,9 @@ client ticket::connect(const url& server, const client_options& options,
   return core_access::make_client(by.connect(server).or_end(ec));
 }
 
-void expect_ticket(const ticket& shown, const endpoint& one, const endpoint& other,
-                   access_right needed, std::string_view name, std::error_code& ec) {
-  expect_at_server(core_access::secret(shown), one, other, needed, name).or_end(ec);
+void ticket::expect(const endpoint& one, const endpoint& other, access_right needed,
+                    std::string_view name, std::error_code& ec) const {
+  expect_at_server(secret_, one, other, needed, name).or_end(ec);
 }
 
 }  // namespace ucx

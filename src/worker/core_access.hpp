@@ -64,10 +64,6 @@ struct core_access {
   static const auto& lines(const Rules& rules) noexcept {
     return rules.lines_;
   }
-  template <class Ticket>
-  static const auto& secret(const Ticket& ticket) noexcept {
-    return ticket.secret_;
-  }
   static const auto& place(const peer_address& peer) noexcept { return peer.place_; }
   /// Makes another handle of a context.
   static context make_context(std::shared_ptr<context_core> core) noexcept {

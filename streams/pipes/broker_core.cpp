@@ -235,8 +235,8 @@ void broker_core::introduce(party& listens, party& connects) {
   if (is_conversation(listens.said.name)) {
     // An agent acts for its client by it. Where it is not taken, the agent can do nothing.
     std::error_code ignored;
-    expect_ticket(ticket(said.token), listens.peer, connects.peer, access_right::agent, agents_name,
-                  ignored);
+    ticket(said.token)
+        .expect(listens.peer, connects.peer, access_right::agent, agents_name, ignored);
   }
   said.version = listens.said.version;
   answer(listens.peer, said);

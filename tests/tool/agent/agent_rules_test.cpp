@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -14,12 +15,14 @@
 #include "support/bytes/pattern.hpp"
 #include "support/files/temporary_directory.hpp"
 #include "support/process/command.hpp"
+#include "support/tool/agent_talk.hpp"
 #include "support/tool/copy_place.hpp"
 #include "support/tool/tool.hpp"
 
 namespace ucx::test {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 /// Each client has a directory of the store, and both have one.
@@ -223,6 +226,62 @@ TEST_F(FetchedByRules, AreNotCompressedByTheAgentOfTheSource) {
   expect_failure(copy_as("alice", {"--direct", "--compress", "zstd", source.url("alice/x"),
                                    target.url("alice/new")}),
                  5, "compresses nothing");
+}
+
+/// A client that does not keep to the rules of the conversation.
+TEST_F(AgentRules, GiveNothingToAnAgentWithoutATicket) {
+  using json = nlohmann::json;
+  const tool_server server(
+      line("allow token own agent .ucxio-agent\n"
+           "allow token own list,read,write,create both/**\n",
+           {"--fetch-from", "any"}));
+  folder_.make("store/both/x", "text");
+  const std::string port = server.url().substr(server.url().rfind(':'));
+  const json copy{{"ask", "copy"},
+                  {"from", {"ucxs://localhost" + port + "/both/x"}},
+                  {"to", server.url("both/y")},
+                  {"recursive", false},
+                  {"verify", false},
+                  {"resume", false},
+                  {"sparse", false},
+                  {"preserve", false},
+                  {"codec", "none"},
+                  {"parallel", 1},
+                  {"rate", 0},
+                  {"timeout_ms", 20000}};
+  agent_talk talk = agent_talk::with_agent(server.url());
+  const auto ask = [&talk](const json& question) {
+    talk.say(agent_bytes(question.dump()));
+    return talk.hear().value_or(json("the end"));
+  };
+  EXPECT_EQ(ask({{"ask", "hello"}, {"version", 1}}), json({{"needs_tickets", true}}));
+  EXPECT_EQ(ask(copy), json::object());
+  json news;
+  EXPECT_TRUE(soon([&] {
+    news = ask({{"ask", "look"}});
+    return !news.is_object() || !news.contains("over") || news["over"] == true;
+  }));
+  EXPECT_EQ(news["outcome"]["code"], 5) << news;
+  // The copy has shown the one for this server.
+  EXPECT_EQ(ask({{"ask", "open_source"}, {"name", "both/x"}, {"verify", false}})["code"], 5);
+  EXPECT_FALSE(std::filesystem::exists(path("store/both/y")));
+}
+
+TEST_F(AgentRules, GiveNothingForATicketThatIsNone) {
+  const tool_server server(line("allow token own agent .ucxio-agent\n", {"--fetch-from", "any"}));
+  for (const std::string& tickets :
+       {std::string("1"), std::string("[1]"), std::string(R"([{"server":"ucxs://h:1"}])"),
+        std::string(R"([{"server":"ucxs://h:1","ticket":"short"}])"),
+        std::string(R"([{"server":"/path","ticket":"00000000000000000000000000000000"}])")}) {
+    agent_talk talk = agent_talk::with_agent(server.url());
+    talk.say(agent_bytes(R"({"ask":"hello","version":1})"));
+    EXPECT_TRUE(talk.hear());
+    talk.say(agent_bytes(R"({"ask":"copy","from":["ucxs://h:1/x"],"to":"ucxs://h:1/y","tickets":)" +
+                         tickets + '}'));
+    const auto refused = talk.hear();
+    ASSERT_TRUE(refused);
+    EXPECT_THAT(refused->value("failed", ""), AnyOf(HasSubstr("ticket"), HasSubstr("no URL")));
+  }
 }
 
 TEST_F(AgentRules, LetNoServerStartWhoseAgentTheyDeny) {

@@ -229,7 +229,7 @@ TEST_F(Ticket, IsReadAsItIsWritten) {
   EXPECT_EQ(ec, errc::closed);
   client alice = client_of("alice");
   const endpoint by = alice.connection();
-  expect_ticket(made, by, by, right::agent, "name", ec);
+  made.expect(by, by, right::agent, "name", ec);
   EXPECT_EQ(ec, errc::not_supported) << "there is no server at this side";
 }
 
