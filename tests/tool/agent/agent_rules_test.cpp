@@ -169,9 +169,11 @@ class FetchedByRules : public AgentRules {
     }
     folder_.make("store/alice/secret", "of alice");
   }
-  /// Returns the words of a server that gives each client a directory.
+  /// Returns the words of a server that gives each client a directory, and the agent, which has the
+  /// user's token, all of them.
   std::vector<std::string> source_line() const {
-    std::ofstream(path("source_rules")) << "allow token alice list,read alice/**\n"
+    std::ofstream(path("source_rules")) << "allow token own list,read **\n"
+                                           "allow token alice list,read alice/**\n"
                                            "allow token bob list,read bob/**\n";
     return {"--tls", "--store", path("source"), "--rules", path("source_rules")};
   }
@@ -254,7 +256,8 @@ TEST_F(AgentRules, GiveNothingToAnAgentWithoutATicket) {
     talk.say(agent_bytes(question.dump()));
     return talk.hear().value_or(json("the end"));
   };
-  EXPECT_EQ(ask({{"ask", "hello"}, {"version", 1}}), json({{"needs_tickets", true}}));
+  const json needs{{"needs_tickets", true}};
+  EXPECT_EQ(ask({{"ask", "hello"}, {"version", 1}}), needs);
   EXPECT_EQ(ask(copy), json::object());
   json news;
   EXPECT_TRUE(soon([&] {
