@@ -243,13 +243,15 @@ class TicketOfMeeting : public Ticket {
     options.context = options_of(who);
     return {url(served_.url(name)), std::ios_base::in | std::ios_base::out, options};
   }
-  /// Both meet there.
-  std::pair<pipe_streambuf, pipe_streambuf> meet(const std::string& name) const {
+  struct conversation {
+    std::optional<pipe_streambuf> clients;
     std::optional<pipe_streambuf> agents;
-    std::thread opening([&] { agents.emplace(end_of("bob", name)); });
-    pipe_streambuf clients = end_of("alice", name);
+  };
+  /// Both meet there.
+  void meet(conversation& met, const std::string& name) const {
+    std::thread opening([&] { met.agents.emplace(end_of("bob", name)); });
+    met.clients.emplace(end_of("alice", name));
     opening.join();
-    return {std::move(clients), std::move(*agents)};
   }
   static ticket ticket_of(const pipe_streambuf& end) {
     return ticket(end.meeting_key().first<ticket::size>());
@@ -259,27 +261,29 @@ class TicketOfMeeting : public Ticket {
 };
 
 TEST_F(TicketOfMeeting, StandsForBothEndsWhileTheyAreThere) {
-  auto [clients, agents] = meet(".ucxio-agent/call");
-  EXPECT_EQ(ticket_of(clients).text(), ticket_of(agents).text());
-  client acts = acting(ticket_of(agents));
+  conversation met;
+  meet(met, ".ucxio-agent/call");
+  EXPECT_EQ(ticket_of(*met.clients).text(), ticket_of(*met.agents).text());
+  client acts = acting(ticket_of(*met.agents));
   EXPECT_EQ(names_for(acts), std::vector<std::string>{"for both"});
-  EXPECT_EQ(refusal_of(ticket_of(clients)), errc::permission_denied);
-  std::error_code ignored;
-  clients.close(ignored);
+  EXPECT_EQ(refusal_of(ticket_of(*met.clients)), errc::permission_denied);
+  met.clients.reset();
   expect_end(acts);
 }
 
 TEST_F(TicketOfMeeting, CountsWhileTheAgentMayBeCalled) {
-  auto [clients, agents] = meet(".ucxio-agent/call");
-  client acts = acting(ticket_of(agents));
+  conversation met;
+  meet(met, ".ucxio-agent/call");
+  client acts = acting(ticket_of(*met.agents));
   served_.set_rules(rules().deny("token alice", right::agent));
   expect_end(acts);
 }
 
 TEST_F(TicketOfMeeting, IsTakenForConversationsWithAgentsOnly) {
-  auto [clients, agents] = meet("other/pipe");
-  EXPECT_EQ(agents.meeting_key().size(), ticket::size);
-  EXPECT_EQ(refusal_of(ticket_of(agents)), errc::permission_denied);
+  conversation met;
+  meet(met, "other/pipe");
+  EXPECT_EQ(met.agents->meeting_key().size(), ticket::size);
+  EXPECT_EQ(refusal_of(ticket_of(*met.agents)), errc::permission_denied);
   EXPECT_TRUE(pipe_streambuf().meeting_key().empty());
 }
 
