@@ -124,6 +124,7 @@ void listener_core::end_overdue(std::vector<std::uint64_t> overdue) {
 
 void listener_core::lose(const guarded_port& port) {
   if (closed_) return;  // other workers may have ended before this one, and their ports with them
+  worker_->context().port_is_lost();
   listener_failure lost{port.address, errc::too_many_files, {}};
   lost.error_message =
       "UCX has closed " + to_string(port.address) +

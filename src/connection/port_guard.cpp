@@ -85,6 +85,14 @@ void turn_away(int listening) noexcept {
   }
 }
 
+/// UCX has closed the port of this number, and knows the number still. UCX fails at the next peer
+/// that gets it, and 1.13 then keeps a pointer to freed memory. Here the number is taken, for as
+/// long as the process runs.
+void hold(int number, int other) noexcept {
+  const int held = ::fcntl(other, F_DUPFD_CLOEXEC, number);
+  if (held >= 0 && held != number) ::close(held);
+}
+
 /// UCX notices, and closes its socket.
 void send_away(int descriptor, std::uint64_t which) noexcept {
   tcp_socket::with_socket(descriptor, which, [](int held) { ::shutdown(held, SHUT_RDWR); });
@@ -219,6 +227,7 @@ void port_guard::plan_next_look(clock::time_point began, clock::time_point ended
 void port_guard::look_at_ports() {
   for (guarded_port& each : ports_) {
     if (each.is_lost || still_listens(each)) continue;
+    hold(each.descriptor, stopping_.get());
     told_.lost(each);
     each.is_lost = true;
   }

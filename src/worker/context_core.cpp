@@ -246,7 +246,15 @@ result<std::shared_ptr<context_core>> context_core::adopt(ucp_api& api, ucp_cont
 }
 
 context_core::~context_core() {
-  if (handle_ != nullptr && owned_) api().cleanup(handle_);
+  if (handle_ != nullptr && owned_ && !leaves_ucx_) api().cleanup(handle_);
+}
+
+void context_core::port_is_lost() noexcept {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  api().get_version(&major, &minor, &release);
+  if (major == 1 && minor < 14) leaves_ucx_ = true;
 }
 
 void context_core::take_segment(std::size_t segment) noexcept {

@@ -2,6 +2,7 @@
 // them.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -103,6 +104,12 @@ class context_core : public std::enable_shared_from_this<context_core> {
   std::size_t answer_piece() const noexcept { return pieces_.answer; }
   std::size_t write_piece() const noexcept { return pieces_.write; }
 
+  /// UCX has closed a port of a worker, for want of descriptors.
+  void port_is_lost() noexcept;
+  /// Returns whether UCX's objects are not to be destroyed. UCX 1.13 may hold a pointer to memory
+  /// that it has freed, behind the loss of a port, and its worker's end would follow it.
+  bool leaves_ucx() const noexcept { return leaves_ucx_; }
+
   // Its parts. Safe from any thread.
   region_table& regions() noexcept { return regions_; }
   context_workers& workers() noexcept { return workers_; }
@@ -127,6 +134,7 @@ class context_core : public std::enable_shared_from_this<context_core> {
   feature features_;
   ucp_context_h handle_ = nullptr;
   bool owned_ = true;
+  std::atomic<bool> leaves_ucx_ = false;
   bool single_threaded_ = false;
   std::uint64_t incarnation_ = 0;
   std::size_t segment_size_ = 0;

@@ -95,7 +95,11 @@ result<void> ucx_worker::look_at(bool threads) {
 
 void ucx_worker::destroy() noexcept {
   let_go();
-  if (!is_borrowed_) context_.api().worker_destroy(handle_);
+  if (is_borrowed_) return;
+  if (!context_.leaves_ucx()) return context_.api().worker_destroy(handle_);
+  context_.log().write(log_level::warning,
+                       "UCX has closed a port: its worker is left as it is, with its memory and "
+                       "descriptors, for its end could end the process (UCX 1.13)");
 }
 
 result<worker_attributes> ucx_worker::attributes() const {

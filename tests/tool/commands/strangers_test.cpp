@@ -220,7 +220,8 @@ TEST_P(Floods, LeaveAServerThatServesOrHasSaidItsEnd) {
   if (read.out == "one\n") return;
   // It may be about to end.
   const std::optional<int> status = server.wait(30s);
-  ASSERT_TRUE(status && WIFEXITED(*status)) << "it neither serves nor ends itself: " << read.err;
+  ASSERT_TRUE(status) << "it neither serves nor ends: " << read.err;
+  ASSERT_TRUE(WIFEXITED(*status)) << "ended by signal " << WTERMSIG(*status) << ": " << read.err;
   EXPECT_EQ(WEXITSTATUS(*status), 1);
   EXPECT_NE(content_of(said).find("no file descriptor left"), std::string::npos);
 }

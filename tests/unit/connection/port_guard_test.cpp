@@ -1,5 +1,6 @@
 #include "connection/port_guard.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -333,6 +334,18 @@ TEST_F(PortGuard, TellsOnceOfAPortThatIsLost) {
   EXPECT_TRUE(soon([this] { return lost_ > 0; }));
   EXPECT_EQ(lost_at_, address_.port());
   EXPECT_EQ(lost_, 1);
+}
+
+TEST_F(PortGuard, GivesTheNumberOfALostPortToNobody) {
+  guard(10s);
+  const int number = listening_.get();
+  const owned_descriptor peer = connect();
+  say(peer, spoken());
+  listening_ = owned_descriptor();
+  ASSERT_TRUE(soon([this] { return lost_ > 0; }));
+  guard_.reset();
+  EXPECT_NE(::fcntl(number, F_GETFD), -1);
+  EXPECT_EQ(tcp_socket::number(number), 0U) << "no socket";
 }
 
 /// A guard has so many descriptors of its own. It has more while it looks at who is there, which

@@ -20,6 +20,7 @@
 #include "support/simulated/served_region.hpp"
 #include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
+#include "worker/context_core.hpp"
 #include "worker/core_access.hpp"
 
 namespace ucx::test {
@@ -40,6 +41,27 @@ TEST(Worker, HasAnAddressThatIsItsOwn) {
   EXPECT_EQ(pair.owner.address(), pair.owner.address());
   EXPECT_NE(pair.owner.address(), pair.reader.address());
   EXPECT_EQ(pair.owner.mode(), progress_mode::caller);
+}
+
+/// Returns how many contexts and workers of a UCX of that version are left.
+std::pair<std::size_t, std::size_t> left_by_a_lost_port(unsigned minor) {
+  link_options link;
+  link.version_minor = minor;
+  fake_network network(link, 1);
+  fake_process& process = network.add_process("owner");
+  {
+    std::error_code ec;
+    const context parent = detail::core_access::make_context(process.api(), {}, ec);
+    const worker driver(parent);
+    detail::core_access::core(parent)->port_is_lost();
+  }
+  return {network.live().contexts, network.live().workers};
+}
+
+/// UCX 1.13 may keep a pointer to memory that it has freed.
+TEST(Worker, IsLeftToUcxWhereThatHasClosedAPort) {
+  EXPECT_EQ(left_by_a_lost_port(13), std::pair(std::size_t{1}, std::size_t{1}));
+  EXPECT_EQ(left_by_a_lost_port(14), std::pair(std::size_t{0}, std::size_t{0}));
 }
 
 TEST(Worker, ProgressTellsWhetherAnythingHappened) {
