@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <mutex>
-#include <new>
-#include <optional>
 #include <utility>
 
 #include "base/forked_child.hpp"
 #include "base/result.hpp"
+#include "carrier/tls_keys.hpp"
 #include "client/client_connector.hpp"
 #include "client/client_core.hpp"
 #include "client/lent_ticket.hpp"
@@ -28,6 +27,8 @@ using detail::failure;
 using detail::result;
 
 constexpr std::string_view ticket_digits = "0123456789abcdef";
+constexpr std::string_view bound_label = "ucxio ticket of a conversation";
+constexpr std::size_t shortest_bond = 16;
 
 detail::peer_facts facts_of_holder(const std::shared_ptr<detail::endpoint_core>& peer) {
   const std::lock_guard guard(peer->worker().lock());
@@ -39,7 +40,8 @@ result<void> expect_at_server(const detail::ticket_secret& secret, const endpoin
   const std::string doing = "taking a ticket for two clients";
   const auto& first = core_access::core(one);
   const auto& second = core_access::core(other);
-  if (!first || !second || detail::is_forked_child()) return failure{errc::closed, doing};
+  if (!first || !second) return failure{errc::closed, doing};
+  if (detail::is_forked_child()) return failure{errc::forked_child, doing};
   const detail::peer_facts of_second = facts_of_holder(second);
   // Under the lock the server does not end.
   const std::lock_guard guard(first->worker().lock());
@@ -86,6 +88,22 @@ std::string ticket::text() const {
     made += ticket_digits[std::to_integer<unsigned>(each & std::byte{15})];
   }
   return made;
+}
+
+ticket ticket::bound_to(std::span<const std::byte> key, std::error_code& ec) const {
+  const std::string doing = "binding a ticket to a conversation";
+  std::string label(bound_label);
+  for (const std::byte each : secret_) label += static_cast<char>(each);
+  std::array<std::byte, size> made = {};
+  result<void> outcome;
+  if (key.size() < shortest_bond) {
+    outcome = failure{errc::invalid_argument, doing + ": it has no key"};
+  } else if (!detail::derive(key, label, made)) {
+    outcome = failure{errc::not_supported, doing + ": OpenSSL, which derives it, is not there"};
+    made = {};
+  }
+  outcome.or_end(ec);
+  return ticket(made);
 }
 
 void ticket::lend(client& by, const io_options& options, std::error_code& ec) const {

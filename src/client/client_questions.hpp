@@ -61,8 +61,8 @@ class client_questions {
 
   void listen();        ///< From now on it hears the server.
   void end() noexcept;  ///< It hears nothing more, and has said goodbye.
-  /// Says hello; from then on it is known what the server is. A ticket is shown to servers that
-  /// know tickets only.
+  /// Says hello; from then on it is known what the server is. A ticket is part of the hello, so any
+  /// server sees it. One that knows no tickets lets the client in as itself: that is a failure.
   request start_greet(clock::time_point deadline,
                       const std::optional<ticket_secret>& ticket = std::nullopt);
 

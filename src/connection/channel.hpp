@@ -89,8 +89,10 @@ class control_server {
   virtual ~control_server() = default;
   /// Sets the receiver of `peer`, or refuses and sets none.
   virtual void accept(endpoint_core& peer) = 0;
-  /// Returns whether the server's rules, if it has some, allow a peer that. Safe from any thread.
-  virtual bool allows(const peer_identity&, access_right, std::string_view) const noexcept {
+  /// Returns whether the server's rules, if it has some, allow that to a peer, and to each client
+  /// for which its connection acts. The numbers are those of `peer_facts`. Safe from any thread.
+  virtual bool allows(const peer_identity&, std::uint64_t /*worker*/, std::uint64_t /*connection*/,
+                      access_right, std::string_view) const noexcept {
     return true;
   }
   /// Counts a connection that has come, from a peer without identity (null) or without address

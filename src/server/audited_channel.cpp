@@ -213,6 +213,11 @@ void audited_channel::ended(std::error_code why) noexcept {
   tell({.event = "disconnect", .names = {}}, {}, has_left ? std::error_code() : why);
 }
 
+void audited_channel::end(std::error_code why, const std::string& words) {
+  ended(why);
+  by_->blame(errc::closed_by_peer, words);
+}
+
 void audited_channel::revoked(const std::string& name) noexcept {
   tell({.event = "revoke", .names = {}, .changes = true}, name, {});
 }

@@ -35,6 +35,8 @@ class audited_channel final : public channel {
   bool asked(const control_header& header, std::span<const std::byte> message);
   /// The connection has ended, or the client has left.
   void ended(std::error_code why) noexcept;
+  /// Ends the channel, soon. The peer is not to blame.
+  void end(std::error_code why, const std::string& words);
   /// The client had the name open, which is no longer allowed.
   void revoked(const std::string& name) noexcept;
 

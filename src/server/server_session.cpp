@@ -99,7 +99,10 @@ server_session::server_session(std::unique_ptr<channel> by, const catalogue& nam
 
 server_session::~server_session() {
   *self_ = nullptr;
-  if (tickets_) tickets_->leave(own_);
+  if (tickets_) {
+    tickets_->leave(own_);
+    tickets_->ended(own_);
+  }
   if (state_ == state::greeted) --counters_.greeted;
 }
 
@@ -204,7 +207,7 @@ void server_session::greet(const control_header& asked, std::span<const std::byt
   welcome.library = to_string(ucx::version());
   welcome.features = hello->features & control_feature::all;
   welcome.identity = to_string(rights_.who());
-  if (acts_for_) welcome.identity += " for " + rights_.principals();
+  if (acts_for_ && !refused) welcome.identity += " for " + rights_.principals();
   if (refused) answer.status = error_status(refused);
   channel_->send(encode_control(answer, welcome));
   if (answer.status != 0) {
@@ -227,7 +230,7 @@ std::error_code server_session::admit(const hello_body& hello) {
     if (tickets_) tickets_->enter(own_, rights_.identity());
     return {};
   }
-  if (tickets_) acts_for_ = tickets_->take(*hello.ticket);
+  if (tickets_) acts_for_ = tickets_->take(*hello.ticket, own_);
   if (!acts_for_) return errc::permission_denied;
   rights_.act_for(acts_for_->who);
   if (audited_ != nullptr) audited_->act_for(rights_.principals());
@@ -246,13 +249,15 @@ void server_session::lend(const control_header& asked, const lend_body& body) {
 void server_session::principal_left(const ticket_book::connection& gone) noexcept {
   if (!acts_for_ || state_ != state::greeted) return;
   if (std::count(acts_for_->of.begin(), acts_for_->of.end(), gone) == 0) return;
-  stop_acting("the client that it acts for has left");
+  stop_acting({}, "the client that it acts for has left");
 }
 
-void server_session::stop_acting(const char* why) noexcept {
+/// As if the client had left: nothing that it did is wrong.
+void server_session::stop_acting(std::error_code outcome, const char* why) noexcept {
   let_go();
   try {
-    channel_->blame(errc::permission_denied, why);
+    if (audited_ != nullptr) return audited_->end(outcome, why);
+    channel_->blame(errc::closed_by_peer, why);
   } catch (const std::bad_alloc&) {  // it can not do anything any more
   }
 }
@@ -429,7 +434,7 @@ void server_session::set_rules(std::shared_ptr<const rule_list> rules) noexcept 
   if (acts_for_) {
     const ticket_book::condition& needed = acts_for_->while_allowed;
     if (!rights_.others_have(needed.needed, needed.name)) {
-      return stop_acting("the client that it acts for may have no agent any more");
+      return stop_acting(errc::revoked, "the client that it acts for may have no agent any more");
     }
   }
   try {

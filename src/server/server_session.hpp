@@ -83,7 +83,7 @@ class server_session final : public channel_receiver {
   std::error_code admit(const hello_body& hello);
   void lend(const control_header& asked, const lend_body& body);
   void let_go() noexcept;
-  void stop_acting(const char* why) noexcept;
+  void stop_acting(std::error_code outcome, const char* why) noexcept;
   void leave_tickets() noexcept;
   void open(const control_header& asked, std::span<const std::byte> message);
   void stat(const control_header& asked, std::span<const std::byte> message);

@@ -86,10 +86,16 @@ void server_sessions::tell_withdrawn(std::uint64_t gone, std::string told) noexc
 } catch (const std::bad_alloc&) {  // who reads it finds out
 }
 
-bool server_sessions::allows(const peer_identity& peer, access_right wanted,
+bool server_sessions::allows(const peer_identity& peer, std::uint64_t worker,
+                             std::uint64_t connection, access_right wanted,
                              std::string_view name) const noexcept {
-  const std::lock_guard guard(policy_mutex_);
-  return !policy_.rules || policy_.rules->allows(peer, wanted, name);
+  std::shared_ptr<const rule_list> rules;
+  {
+    const std::lock_guard guard(policy_mutex_);
+    rules = policy_.rules;
+  }
+  const auto ask = [&](const peer_identity& each) { return rules->allows(each, wanted, name); };
+  return !rules || (ask(peer) && policy_.tickets->allow_all({worker, connection}, ask));
 }
 
 std::shared_ptr<client_account> server_sessions::admit(const peer_identity* who,

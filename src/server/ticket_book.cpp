@@ -22,8 +22,8 @@ bool ticket_book::leave(const connection& client) noexcept {
   return is_acted_for;
 }
 
-/// Of all its holders.
-void ticket_book::forget(const ticket_secret& secret) noexcept {
+/// Of all its holders. By value: those of a holder end here.
+void ticket_book::forget(ticket_secret secret) noexcept {
   const auto found = tickets_.find(secret);
   if (found == tickets_.end()) return;
   for (const connection& each : found->second.of) {
@@ -36,6 +36,7 @@ void ticket_book::forget(const ticket_secret& secret) noexcept {
 std::error_code ticket_book::add(const ticket_secret& secret, std::span<const connection> holders,
                                  condition while_allowed) {
   const std::lock_guard guard(mutex_);
+  if (secret == ticket_secret()) return errc::invalid_argument;
   if (tickets_.contains(secret)) return errc::already_exists;
   grant made{.of = {holders.begin(), holders.end()}, .while_allowed = std::move(while_allowed)};
   std::vector<holder*> found;
@@ -53,14 +54,24 @@ std::error_code ticket_book::add(const ticket_secret& secret, std::span<const co
   return {};
 }
 
-std::optional<ticket_book::grant> ticket_book::take(const ticket_secret& secret) {
+std::optional<ticket_book::grant> ticket_book::take(const ticket_secret& secret,
+                                                    const connection& by) {
   const std::lock_guard guard(mutex_);
   const auto found = tickets_.find(secret);
   if (found == tickets_.end()) return std::nullopt;
   grant taken = found->second;
+  acting_[by] = taken.who;
+  for (const connection& each : taken.of) {
+    const auto of = holders_.find(each);
+    if (of != holders_.end()) of->second.is_acted_for = true;
+  }
   forget(secret);
-  for (const connection& each : taken.of) holders_.at(each).is_acted_for = true;
   return taken;
+}
+
+void ticket_book::ended(const connection& by) noexcept {
+  const std::lock_guard guard(mutex_);
+  acting_.erase(by);
 }
 
 }  // namespace ucx::detail

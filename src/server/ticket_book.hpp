@@ -1,6 +1,7 @@
 // The tickets by which clients of a server act for others: docs/reference/rules.md, "Agents".
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -55,11 +56,25 @@ class ticket_book {
   /// Forgets the client and its tickets. Returns whether others act for it.
   bool leave(const connection& client) noexcept;
 
-  /// Errors: closed_by_peer (a holder is not there), busy (it has too many), already_exists.
+  /// Errors: closed_by_peer (a holder is not there), busy (it has too many), already_exists,
+  /// invalid_argument (all bits are zero).
   std::error_code add(const ticket_secret& secret, std::span<const connection> holders,
                       condition while_allowed);
-  /// Returns what the ticket stands for, and forgets it; nothing where there is none.
-  std::optional<grant> take(const ticket_secret& secret);
+  /// Returns what the ticket stands for, and forgets it; nothing where there is none. `by` acts for
+  /// its holders from here on.
+  std::optional<grant> take(const ticket_secret& secret, const connection& by);
+  /// Returns whether `ask` says yes of each client for which a connection acts; true where it acts
+  /// for none.
+  template <class Ask>
+  bool allow_all(const connection& by, const Ask& ask) const noexcept {
+    const std::lock_guard guard(mutex_);
+    const auto found = acting_.find(by);
+    return found == acting_.end() ||
+           std::all_of(found->second.begin(), found->second.end(),
+                       [&ask](const identity& each) { return ask(*each); });
+  }
+  /// The connection has ended: it acts for no client any more.
+  void ended(const connection& by) noexcept;
 
  private:
   struct holder {
@@ -68,11 +83,12 @@ class ticket_book {
     bool is_acted_for = false;
   };
 
-  void forget(const ticket_secret& secret) noexcept;
+  void forget(ticket_secret secret) noexcept;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<connection, holder> holders_;
   std::map<ticket_secret, grant> tickets_;
+  std::map<connection, std::vector<identity>> acting_;
 };
 
 }  // namespace ucx::detail

@@ -1,6 +1,7 @@
 // A client's conversation with a server's agent.
 #pragma once
 
+#include <cstddef>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -27,6 +28,8 @@ class agent_link {
 
   /// Returns whether the agent acts by tickets only.
   bool needs_tickets() const noexcept { return needs_tickets_; }
+  /// Returns what only the two sides of the conversation know. Lifetime: this object's.
+  std::span<const std::byte> key() const noexcept { return pipe_.meeting_key(); }
 
  private:
   const url server_;

@@ -217,16 +217,6 @@ std::optional<access_rules> access_rules_of(const serve_options& options) {
   return access_rules::read(options.rules_file);
 }
 
-/// An agent reads the calls as a client of this server.
-void check_agent(const access_rules& rules, bool by_ucx) {
-  const peer_identity own{.is_owner = !by_ucx};
-  if (rules.allows(own, access_right::agent | access_right::pipes, ".ucxio-agent")) return;
-  throw failure(exit_code::usage,
-                fmt::format("--rules: they let no agent serve: `allow {} all **` before the line "
-                            "that denies it would",
-                            by_ucx ? "anybody" : "owner"));
-}
-
 /// Rules that can not be read leave the old ones in force.
 void read_rules_again(server& of, const serve_options& options) {
   std::string said = "the rules were read again";
@@ -236,6 +226,15 @@ void read_rules_again(server& of, const serve_options& options) {
     said = fmt::format("error: the rules stay as they were: {}", printable(why.what()));
   }
   if (may_say()) say(fmt::format("ucxio: {}\n", said));
+}
+
+/// Rules that were read again are known to be so when a client calls.
+void tell_refusal(const std::optional<agent>& copies, bool& is_told) {
+  const bool is_refused = copies && copies->is_refused();
+  if (is_told == is_refused || !may_say()) return;
+  is_told = is_refused;
+  if (!is_told) return;
+  say("ucxio: error: the rules let no agent serve: clients that call it are not answered\n");
 }
 
 /// The first fault that the user has to repair while clients are served, as the library's log tells
@@ -315,7 +314,6 @@ void serve(const serve_options& options, const client_settings& settings) {
   // Nothing in the initialiser below may throw: g++ 12 would destroy parts of it twice.
   const std::vector<std::uint32_t> users = numbers_of_users(options.peer_users);
   const std::optional<access_rules> access = access_rules_of(options);
-  if (access && has_agent) check_agent(*access, options.listening.by_ucx);
   const server_limits limits = limits_of(options.client_limits);
   server serving({.bind = place,
                   .insecure = options.listening.insecure,
@@ -380,8 +378,10 @@ void serve(const serve_options& options, const client_settings& settings) {
   announced.set_value();
   if (code) tell_code(*code, serving.url());
   memory_of_clients memory(serving);
+  bool is_refusal_told = false;
   while (!ending.wait_for(between_looks)) {
     if (ending.take_hangup()) read_rules_again(serving, options);
+    tell_refusal(copies, is_refusal_told);
     memory.give_back();
     complaint.say();
   }

@@ -86,8 +86,10 @@ void agent_session::begin_copy(const nlohmann::json& question) {
                                 "source's agent would act for it, and not for its client",
                                 to_string(own_server_)));
     }
-    // The one for this server stays.
-    tickets->insert(asked.tickets.begin(), asked.tickets.end());
+    // Those of another client would become other ones. The one for this server stays.
+    for (const auto& [server, told] : asked.tickets) {
+      tickets->emplace(server, told.bound_to(client_.meeting_key()));
+    }
   }
   copy_.emplace(asked, tickets);
 }

@@ -16,7 +16,7 @@ namespace ucx::tool {
 struct copy_request {
   copy_order order;
   client_settings settings;
-  server_tickets tickets = {};  ///< For the sources' servers.
+  server_tickets tickets = {};  ///< For the sources' servers, as the client tells them.
 };
 
 /// Returns the question. `places` are the order's, as the user wrote them: the last is where it

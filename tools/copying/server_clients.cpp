@@ -8,6 +8,7 @@
 
 #include "agent/agent_links.hpp"
 #include "output/exit_code.hpp"
+#include "process/bounded_connect.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::tool {
@@ -37,7 +38,10 @@ client server_clients::connect(const url& server) const {
                               "rights of its own",
                               to_string(server)));
   }
-  return shown->second.connect(server, settings_.options());
+  return bounded_connect(settings_, server, settings_.options(),
+                         [&](const url& at, const client_options& chosen) {
+                           return shown->second.connect(at, chosen);
+                         });
 }
 
 client& server_clients::of(const url& any) {

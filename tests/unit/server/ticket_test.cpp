@@ -3,15 +3,18 @@
 #include "ucx/ticket.hpp"
 
 #include <array>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <ios>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,8 +24,10 @@
 #include "support/basics/soon.hpp"
 #include "support/files/temporary_directory.hpp"
 #include "ucx/client.hpp"
+#include "ucx/endpoint.hpp"
 #include "ucx/entry.hpp"
 #include "ucx/error.hpp"
+#include "ucx/message.hpp"
 #include "ucx/pipe_broker.hpp"
 #include "ucx/pipe_stream.hpp"
 #include "ucx/remote_region.hpp"
@@ -35,6 +40,9 @@ namespace {
 
 using testing::HasSubstr;
 using right = access_right;
+
+/// Derived by another program, of a key and a ticket that a test has.
+constexpr const char* bound_text = "4e808aec0ae17541ada31537d3700c54";
 
 constexpr const char* shown_names[] = {"for alice", "for bob", "for both"};
 
@@ -73,6 +81,20 @@ class Ticket : public testing::Test {
     std::error_code ec;
     const remote_region opened = by.open(name, access::read, {}, ec);
     return ec;
+  }
+  /// Expects that the connections of bob that act end without blame, with this outcome.
+  void expect_in_audit(const std::string& outcome) const {
+    EXPECT_TRUE(soon([&] {
+      std::istringstream lines(content_of(folder_ / "audit"));
+      for (std::string line; std::getline(lines, line);) {
+        if (line.find("\"disconnect\"") != line.npos && line.find("\"for\"") != line.npos &&
+            line.find("\"outcome\":\"" + outcome + '"') != line.npos) {
+          return true;
+        }
+      }
+      return false;
+    })) << content_of(folder_ / "audit");
+    EXPECT_EQ(content_of(folder_ / "audit").find("\"blame\""), std::string::npos);
   }
   /// Expects that the connection ends.
   static void expect_end(client& of) {
@@ -166,8 +188,81 @@ TEST_F(Ticket, IsNotLentByAClientThatActsForAnother) {
   EXPECT_EQ(ec, errc::permission_denied);
 }
 
+TEST_F(Ticket, IsBoundToAKeyOnly) {
+  const ticket told;
+  std::error_code ec;
+  const ticket none = told.bound_to({}, ec);
+  EXPECT_EQ(ec, errc::invalid_argument);
+  const std::array<std::byte, 15> shorter = {};
+  static_cast<void>(told.bound_to(shorter, ec));
+  EXPECT_EQ(ec, errc::invalid_argument);
+  client alice = client_of("alice");
+  none.lend(alice, {}, ec);
+  EXPECT_EQ(ec, errc::invalid_argument) << "it has no bits";
+  EXPECT_EQ(refusal_of(none), errc::permission_denied);
+  // RFC 5869, without salt.
+  const ticket known = ticket::parse("000102030405060708090a0b0c0d0e0f");
+  const std::array<std::byte, 16> key{std::byte{1}, std::byte{2}, std::byte{3}};
+  EXPECT_EQ(known.bound_to(key).text(), bound_text);
+}
+
+/// What a service at the server learns of a peer.
+class TicketAtService : public Ticket {
+ protected:
+  struct learnt {
+    bool of_alice = false;
+    bool of_bob = false;
+    bool of_both = false;
+    std::vector<std::error_code> taken;  // of tickets for the peer, twice the same and then others
+  };
+  learnt ask(client& by) {
+    std::promise<learnt> told;
+    std::future<learnt> heard = told.get_future();
+    served_.worker().on_message(service, [&told](const message& question) {
+      const endpoint peer = question.peer();
+      learnt made{peer.is_allowed(right::read, "for alice"),
+                  peer.is_allowed(right::read, "for bob"),
+                  peer.is_allowed(right::read, "for both"),
+                  {}};
+      const ticket first;
+      for (int i = 0; i < 66; ++i) {
+        (i < 2 ? first : ticket()).expect(peer, peer, right::none, "", made.taken.emplace_back());
+      }
+      told.set_value(std::move(made));
+    });
+    const std::array<std::byte, 1> nothing = {};
+    by.connection().send(active_message{service}, std::span(nothing));
+    const bool came = heard.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+    EXPECT_TRUE(came);
+    served_.worker().on_message(service, {});
+    return came ? heard.get() : learnt();
+  }
+  static constexpr std::uint64_t service = 77;
+};
+
+TEST_F(TicketAtService, MayWhatBothMay) {
+  client alice = client_of("alice");
+  const ticket lent;
+  lent.lend(alice);
+  client acts = acting(lent);
+  const learnt of_both = ask(acts);
+  EXPECT_TRUE(of_both.of_both);
+  EXPECT_FALSE(of_both.of_alice);
+  EXPECT_FALSE(of_both.of_bob);
+  EXPECT_THAT(of_both.taken, testing::Each(make_error_code(errc::closed_by_peer)))
+      << "one that acts has no tickets";
+  client bob = client_of("bob");
+  const learnt of_bob = ask(bob);
+  EXPECT_TRUE(of_bob.of_both);
+  EXPECT_FALSE(of_bob.of_alice);
+  EXPECT_TRUE(of_bob.of_bob);
+  EXPECT_EQ(of_bob.taken[0], std::error_code());
+  EXPECT_EQ(of_bob.taken[1], errc::already_exists);
+  EXPECT_EQ(of_bob.taken.back(), errc::busy);
+}
+
 TEST_F(TicketOfWorkers, EndsWithItsLender) {
-  for (int i = 0; i < 3; ++i) {  // each worker has a connection of each
+  for (int i = 0; i < 3; ++i) {  // the workers take clients in turn
     client alice = client_of("alice");
     const ticket shown;
     const ticket unshown;
@@ -183,6 +278,7 @@ TEST_F(TicketOfWorkers, EndsWithItsLender) {
     EXPECT_TRUE(ec);
     EXPECT_EQ(refusal_of(unshown), errc::permission_denied);
   }
+  expect_in_audit("ok");
 }
 
 TEST_F(TicketOfWorkers, FollowsTheRulesOfItsLender) {
@@ -249,9 +345,9 @@ class TicketOfMeeting : public Ticket {
   };
   /// Both meet there.
   void meet(conversation& met, const std::string& name) const {
-    std::thread opening([&] { met.agents.emplace(end_of("bob", name)); });
+    auto agents = std::async(std::launch::async, [&] { return end_of("bob", name); });
     met.clients.emplace(end_of("alice", name));
-    opening.join();
+    met.agents.emplace(agents.get());
   }
   static ticket ticket_of(const pipe_streambuf& end) {
     return ticket(end.meeting_key().first<ticket::size>());
@@ -277,6 +373,26 @@ TEST_F(TicketOfMeeting, CountsWhileTheAgentMayBeCalled) {
   client acts = acting(ticket_of(*met.agents));
   served_.set_rules(rules().deny("token alice", right::agent));
   expect_end(acts);
+  expect_in_audit("revoked");
+}
+
+TEST_F(TicketOfMeeting, IsOfOneConversation) {
+  conversation first;
+  meet(first, ".ucxio-agent/first");
+  conversation second;
+  meet(second, ".ucxio-agent/second");
+  const ticket told;
+  const ticket lent = told.bound_to(first.clients->meeting_key());
+  EXPECT_EQ(told.bound_to(first.agents->meeting_key()).text(), lent.text());
+  EXPECT_NE(told.bound_to(second.agents->meeting_key()).text(), lent.text());
+  EXPECT_NE(ticket().bound_to(first.agents->meeting_key()).text(), lent.text());
+  client alice = client_of("alice");
+  lent.lend(alice);
+  for (const ticket& other : {told, told.bound_to(second.agents->meeting_key()),
+                              lent.bound_to(second.agents->meeting_key())}) {
+    EXPECT_EQ(refusal_of(other), errc::permission_denied);
+  }
+  const client acts = acting(told.bound_to(first.agents->meeting_key()));
 }
 
 TEST_F(TicketOfMeeting, IsTakenForConversationsWithAgentsOnly) {

@@ -220,6 +220,27 @@ TEST(ControlMessage, WithHalfAHashIsNone) {
   EXPECT_FALSE(decode_digested(wire));
 }
 
+TEST(ControlMessage, WithATicketOfAnotherSizeIsNone) {
+  // The array, its one element: a binary of 16 bytes.
+  const auto right = encode_control(header(control_type::lend), lend_body{some_ticket});
+  ASSERT_EQ(right.size(), control_header::size + 3 + some_ticket.size());
+  for (const unsigned size : {0U, 15U, 17U, 32U}) {
+    auto wire = right;
+    wire[control_header::size + 2] = static_cast<std::byte>(size);
+    wire.resize(control_header::size + 3 + size);
+    EXPECT_FALSE(decode_lend(wire)) << size;
+  }
+  auto text = right;
+  text[control_header::size + 1] = std::byte{0xd9};
+  EXPECT_FALSE(decode_lend(text));
+  for (const unsigned size : {15U, 17U}) {
+    auto wire = encode_control(header(control_type::hello), hello_body{1, 1, "1", 32, some_ticket});
+    wire[wire.size() - some_ticket.size() - 1] = static_cast<std::byte>(size);
+    wire.resize(wire.size() - some_ticket.size() + size);
+    EXPECT_FALSE(decode_hello(wire)) << size;
+  }
+}
+
 TEST(ControlMessage, OfALaterVersionIsRefusedInGeneralTerms) {
   auto wire = encode_control(header(control_type::resize, 5), resize_body{"a", 1});
   EXPECT_FALSE(refuse_unknown(wire));
