@@ -20,14 +20,13 @@
 namespace ucx {
 
 /// A secret by which a second process acts for a client of a server. A connection that shows it may
-/// do what the rules allow to both, also with pipes and where services ask
-/// `endpoint::is_allowed()`: a ticket never adds a right. The connection ends with that of the
-/// client.
+/// do what the rules allow to both: a ticket never adds a right. So also with pipes, and where
+/// services ask `endpoint::is_allowed()`. The connection ends with that of the client.
 ///
 /// A ticket counts once, at the server that took it, while the client is connected. Give it to the
-/// process that is to act, and to no other. A process that acts for several lends what
-/// `bound_to()` returns, and takes tickets the same way. Else one client could have it show the
-/// ticket of another.
+/// process that is to act, and to no other. Where that acts for several clients, lend what
+/// `bound_to()` returns, and have it show the same. Else one client could have it show the ticket
+/// of another.
 /// Threads: a value.
 class UCXIO_EXPORT ticket {
  public:

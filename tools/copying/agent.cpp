@@ -37,7 +37,7 @@ agent::agent(const url& own_server, fetch_rules rules, bool needs_tickets)
   }
 }
 
-/// What the server knows of this process as its peer, it alone knows.
+/// The server alone knows what this process is to it.
 void agent::check() {
   try {
     const agent_link own(own_server_, client_settings(), refused_.get_token());
