@@ -159,6 +159,11 @@ class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
   /// Returns how many readers are connected; after `close()`, how many have had all bytes.
   std::size_t readers() const noexcept;
 
+  /// Returns the 16 random bytes that the server gave to both ends. Where there are several, they
+  /// are of the last one. Empty of a pipe over a connection. With an agent they are a `ticket`.
+  /// Lifetime: this object's.
+  std::span<const std::byte> meeting_key() const noexcept;
+
   // These members avoid a copy: they give the stream's own memory. They throw when they fail.
   /// Waits until there is something to read, and returns those bytes; empty at the end.
   /// Lifetime: until the next operation.

@@ -232,7 +232,9 @@ bool endpoint::is_allowed(access_right wanted, std::string_view name) const {
   const std::lock_guard guard(core_->worker().lock());
   const detail::control_server* const server = core_->worker().control_server();
   const std::shared_ptr<const peer_identity> peer = core_->ucx().identity();
-  return server == nullptr || server->allows(peer ? *peer : peer_identity(), wanted, name);
+  return server == nullptr ||
+         server->allows(peer ? *peer : peer_identity(), core_->worker().identity(), core_->number(),
+                        wanted, name);
 }
 
 std::uint64_t endpoint::id() const noexcept { return core_ ? core_->number() : 0; }

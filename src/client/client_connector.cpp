@@ -127,7 +127,7 @@ result<std::shared_ptr<client_core>> client_connector::connect_by_host(const url
   if (const std::string wrong = take_transport(server, left.context); !wrong.empty()) {
     return failure{errc::bad_configuration, wrong};
   }
-  const client_connector taken(left);
+  const client_connector taken(left, ticket_);
   if (!server.socket_file().empty()) {
     if (const auto there = check_socket_file(server.socket_file()); !there) return there.why();
     auto parent = taken.make_context({});
@@ -151,12 +151,14 @@ result<std::shared_ptr<client_core>> client_connector::connect_by_host(const url
       if (!server.is_socket()) limit_of_devices = devices_towards(address);
       limit_of_devices.towards = name_of_port({server.host(), server.port()});
       if (goes_beside && address.is_loopback()) {
-        made = client_connector(left).connect_beside(address, limit_of_devices.without_unix);
+        made =
+            client_connector(left, ticket_).connect_beside(address, limit_of_devices.without_unix);
         if (made || limit_of_devices.without_unix.empty()) return made;
       }
       auto parent = taken.make_context(limit_of_devices);
       if (!parent) return parent.why();
-      made = client_connector(left).connect(*std::move(parent), address, limit_of_devices.towards);
+      made = client_connector(left, ticket_)
+                 .connect(*std::move(parent), address, limit_of_devices.towards);
       if (made) return made;
       if (!server.is_socket()) {
         failure explained = made.why();
@@ -183,7 +185,7 @@ result<std::shared_ptr<client_core>> client_connector::connect_beside(const sock
   chosen.context.transports = {socket_transport};
   chosen.context.peer_users.clear();  // the server is this user's, or none
   chosen.context.peer_groups.clear();
-  const client_connector by_unix(chosen);
+  const client_connector by_unix(chosen, ticket_);
   auto parent = by_unix.make_context({});
   if (!parent) return parent.why();
   auto made = by_unix.connect(*std::move(parent), socket_address("unix:" + *place));
@@ -212,7 +214,7 @@ result<std::shared_ptr<client_core>> client_connector::connect_on(
     worker_core& core = *core_access::core(driver);
     const clock::time_point deadline = core.deadline_after(core.options().connect_timeout);
     endpoint connection = connected(driver, server, towards);
-    return client_core::greet(std::move(driver), std::move(connection), deadline);
+    return client_core::greet(std::move(driver), std::move(connection), deadline, ticket_);
   } catch (const error& thrown) {
     return failure_of(thrown);
   }
@@ -221,8 +223,10 @@ result<std::shared_ptr<client_core>> client_connector::connect_on(
 /// Tells a client how it came to be, and how others like it do.
 template <class Place>
 void client_connector::tell_ways(client_core& made, const Place& server) const {
-  const auto way = [&server](const client_options& chosen) {
-    return [server, connector = client_connector(chosen)] { return connector.connect(server); };
+  const auto way = [this, &server](const client_options& chosen) {
+    return [server, connector = client_connector(chosen, ticket_)] {
+      return connector.connect(server);
+    };
   };
   client_options driven = options_;
   driven.worker.progress = progress_mode::sleeping_thread;

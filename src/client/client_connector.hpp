@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "ucx/peer_address.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/url.hpp"
+#include "wire/ticket_secret.hpp"
 
 namespace ucx::detail {
 
@@ -22,7 +24,10 @@ struct device_limit;
 /// have copies of, to connect again.
 class client_connector {
  public:
-  explicit client_connector(client_options options) : options_(std::move(options)) {}
+  /// `ticket`: is shown once. So the clients can not connect again.
+  explicit client_connector(client_options options,
+                            const std::optional<ticket_secret>& ticket = std::nullopt)
+      : options_(std::move(options)), ticket_(ticket) {}
 
   /// Each connects, and returns when the server has answered.
   result<std::shared_ptr<client_core>> connect(const url& server) const;
@@ -47,6 +52,7 @@ class client_connector {
   worker_options driving() const;
 
   client_options options_;
+  std::optional<ticket_secret> ticket_;
 };
 
 }  // namespace ucx::detail

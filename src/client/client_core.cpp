@@ -31,11 +31,12 @@ std::shared_ptr<client_core> client_core::adopt(ucx::worker&& driver, endpoint&&
   return std::shared_ptr<client_core>(new client_core(std::move(driver), std::move(connection)));
 }
 
-result<std::shared_ptr<client_core>> client_core::greet(ucx::worker&& driver, endpoint&& connection,
-                                                        clock::time_point deadline) {
+result<std::shared_ptr<client_core>> client_core::greet(
+    ucx::worker&& driver, endpoint&& connection, clock::time_point deadline,
+    const std::optional<ticket_secret>& ticket) {
   const std::shared_ptr<client_core> made = adopt(std::move(driver), std::move(connection));
   client_questions& asking = made->questions_;
-  const auto answered = asking.wait_for([&] { return asking.start_greet(deadline); });
+  const auto answered = asking.wait_for([&] { return asking.start_greet(deadline, ticket); });
   if (!answered) return answered.why();
   return made;
 }

@@ -28,8 +28,9 @@ namespace ucx::detail {
 class client_core {
  public:
   /// Takes over a connection that is there, and returns when the server has answered over it.
-  static result<std::shared_ptr<client_core>> greet(ucx::worker&& driver, endpoint&& connection,
-                                                    clock::time_point deadline);
+  static result<std::shared_ptr<client_core>> greet(
+      ucx::worker&& driver, endpoint&& connection, clock::time_point deadline,
+      const std::optional<ticket_secret>& ticket = std::nullopt);
   /// Takes over a connection that is there. Nothing is asked before the server was greeted.
   static std::shared_ptr<client_core> adopt(ucx::worker&& driver, endpoint&& connection);
   ~client_core();
@@ -44,6 +45,7 @@ class client_core {
   client_puts& puts() noexcept { return puts_; }
   further_clients& further() noexcept { return further_; }
 
+  client_questions& questions() noexcept { return questions_; }
   known_server& server() noexcept { return questions_.server(); }
   std::error_code status() const noexcept { return questions_.status(); }
   /// See client_questions.

@@ -51,13 +51,15 @@ class watched {
 /// A server that refuses says in its answer what it is.
 class hello_question final : public conversation {
  public:
-  explicit hello_question(known_server& server) noexcept : server_(server) {}
+  hello_question(known_server& server, const std::optional<ticket_secret>& ticket) noexcept
+      : server_(server), ticket_(ticket) {}
 
   void ask(client_session& session, client_session::question& asked) override {
     asked.answer_type = control_type::welcome;
     hello_body hello;
     hello.library = to_string(version());
     hello.features = control_feature::all;
+    hello.ticket = ticket_;
     session.ask(asked, control_type::hello, hello);
   }
   /// There what waits for the client may get it.
@@ -65,8 +67,11 @@ class hello_question final : public conversation {
   result<bool> take(std::span<const std::byte> answer) override {
     std::optional<welcome_body> welcome = decode_welcome(answer);
     if (!welcome) return failure{errc::protocol_error, "an answer that is no welcome"};
+    const bool knows_tickets = (welcome->features & control_feature::tickets) != 0;
     server_.welcomed(*std::move(welcome));
-    return true;
+    if (!ticket_ || knows_tickets) return true;
+    // It has let this client in as itself.
+    return failure{errc::not_supported, "the server is of a version that knows no tickets"};
   }
   failure explain(failure why, std::span<const std::byte> answer) const override {
     const std::optional<welcome_body> refused = decode_welcome(answer);
@@ -77,6 +82,8 @@ class hello_question final : public conversation {
                   std::to_string(control_version);
     } else if (why.code == errc::busy) {
       why.text += ": it has as many clients as it takes";
+    } else if (ticket_ && why.code == errc::permission_denied) {
+      why.text += ": the ticket does not count, or not any more";
     } else if (why.code == errc::connection_refused) {
       why.text += ": it is a worker that serves no names, or its server was closed";
     }
@@ -85,6 +92,7 @@ class hello_question final : public conversation {
 
  private:
   known_server& server_;
+  const std::optional<ticket_secret> ticket_;
 };
 
 }  // namespace
@@ -112,11 +120,12 @@ void client_questions::end() noexcept {
   while (client_call* const left = calls_.front()) left->give_up_for(make_error_code(errc::closed));
 }
 
-request client_questions::start_greet(clock::time_point deadline) {
+request client_questions::start_greet(clock::time_point deadline,
+                                      const std::optional<ticket_secret>& ticket) {
   constexpr clock::duration least{1};  // none would be the usual time-out
   return client_call::start(*this, {.timeout = std::max(least, deadline - now())},
                             "greeting the server at " + connection_.peer_name(),
-                            std::make_unique<hello_question>(server_));
+                            std::make_unique<hello_question>(server_, ticket));
 }
 
 void client_questions::enter(client_call& begun) noexcept { calls_.push_back(begun); }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -60,8 +61,10 @@ class client_questions {
 
   void listen();        ///< From now on it hears the server.
   void end() noexcept;  ///< It hears nothing more, and has said goodbye.
-  /// Says hello; from then on it is known what the server is.
-  request start_greet(clock::time_point deadline);
+  /// Says hello; from then on it is known what the server is. A ticket is part of the hello, so any
+  /// server sees it. One that knows no tickets lets the client in as itself: that is a failure.
+  request start_greet(clock::time_point deadline,
+                      const std::optional<ticket_secret>& ticket = std::nullopt);
 
   /// Asks all of these that are not done, and waits until they are. `body_of` gives what the
   /// question with a number says.

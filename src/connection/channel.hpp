@@ -14,8 +14,10 @@
 #include "ucx/access_rules.hpp"
 #include "ucx/audit.hpp"
 #include "ucx/completion_handler.hpp"
+#include "ucx/error.hpp"
 #include "ucx/peer_identity.hpp"
 #include "ucx/socket_address.hpp"
+#include "wire/ticket_secret.hpp"
 
 namespace ucx::detail {
 
@@ -87,8 +89,10 @@ class control_server {
   virtual ~control_server() = default;
   /// Sets the receiver of `peer`, or refuses and sets none.
   virtual void accept(endpoint_core& peer) = 0;
-  /// Returns whether the server's rules, if it has some, allow a peer that. Safe from any thread.
-  virtual bool allows(const peer_identity&, access_right, std::string_view) const noexcept {
+  /// Returns whether the server's rules, if it has some, allow that to a peer, and to each client
+  /// for which its connection acts. The numbers are those of `peer_facts`. Safe from any thread.
+  virtual bool allows(const peer_identity&, std::uint64_t /*worker*/, std::uint64_t /*connection*/,
+                      access_right, std::string_view) const noexcept {
     return true;
   }
   /// Counts a connection that has come, from a peer without identity (null) or without address
@@ -99,6 +103,12 @@ class control_server {
   /// Writes a line about a peer, and about a second one where it is not null, to the server's audit
   /// if it has one. Safe from any thread.
   virtual void audit(const peer_facts&, const audit_event&, const peer_facts* /*other*/) {}
+  /// Takes a ticket that stands for two clients, while both have a right for the name. Safe from
+  /// any thread. Errors: closed_by_peer (one of them is not there), busy, already_exists.
+  virtual std::error_code expect(const ticket_secret&, const peer_facts&, const peer_facts&,
+                                 access_right, std::string_view) {
+    return errc::not_supported;
+  }
 };
 
 }  // namespace ucx::detail

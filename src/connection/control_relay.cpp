@@ -46,6 +46,23 @@ class shortage final : public inbox_task {
 
 }  // namespace
 
+/// The connection's worker leaves this for the session's where memory is short: who acts for the
+/// client loses its rights all the same.
+class control_relay::last_word final : public inbox_task {
+ public:
+  void say(std::shared_ptr<control_relay> of, std::error_code why) noexcept {
+    of_ = std::move(of);
+    why_ = why;
+  }
+  void run(worker_core& home) override {
+    if (const std::shared_ptr<control_relay> of = std::move(of_)) of->end_at(home, why_);
+  }
+
+ private:
+  std::shared_ptr<control_relay> of_;
+  std::error_code why_;
+};
+
 class control_relay::way_back final : public channel {
  public:
   explicit way_back(std::shared_ptr<control_relay> relay) noexcept : relay_(std::move(relay)) {}
@@ -167,6 +184,7 @@ std::shared_ptr<control_relay> control_relay::begin(endpoint_core& peer,
                                                     std::weak_ptr<worker_core> home) {
   std::shared_ptr<control_relay> made(new control_relay(peer, std::move(home)));
   made->self_ = made;
+  made->last_word_ = std::make_shared<last_word>();
   peer.control().set_receiver(made.get());
   return made;
 }
@@ -250,15 +268,22 @@ void control_relay::serve(std::span<const std::byte> message) noexcept {
 
 void control_relay::ended(std::error_code why) noexcept {
   const std::shared_ptr<control_relay> self = std::move(self_);
+  const std::shared_ptr<worker_core> home = home_.lock();
+  if (!home) return;
   try {
-    post(home_, [self, why] {
-      if (const std::shared_ptr<worker_core> home = self->home_.lock()) {
-        home->connections().turns().drop(self.get());
-      }
-      if (channel_receiver* const told = std::exchange(self->session_, nullptr)) told->ended(why);
+    home->post_work([self, why] {
+      if (const std::shared_ptr<worker_core> kept = self->home_.lock()) self->end_at(*kept, why);
     });
-  } catch (const std::bad_alloc&) {  // then the session goes with its server
+  } catch (
+      const std::bad_alloc&) {  // ahead of what was said before, which nothing answers any more
+    last_word_->say(self, why);
+    home->hand_over(std::move(last_word_));
   }
+}
+
+void control_relay::end_at(worker_core& home, std::error_code why) noexcept {
+  home.connections().turns().drop(this);
+  if (channel_receiver* const told = std::exchange(session_, nullptr)) told->ended(why);
 }
 
 }  // namespace ucx::detail

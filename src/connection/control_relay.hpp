@@ -46,18 +46,21 @@ class control_relay final : public channel_receiver,
 
  private:
   class way_back;
+  class last_word;
 
   control_relay(endpoint_core& peer, std::weak_ptr<worker_core> home);
   peer_reach reach_of(endpoint_core& peer) const;
   void look_at_unsent();
   void await_turn(std::vector<std::byte>&& message, std::size_t room) noexcept;
   void serve(std::span<const std::byte> message) noexcept;
+  void end_at(worker_core& home, std::error_code why) noexcept;
   void refuse(endpoint_core& peer, const std::optional<control_header>& said);
 
   const std::weak_ptr<worker_core> home_;
   const std::weak_ptr<worker_core> away_;
   const std::weak_ptr<endpoint_core> peer_;
-  std::shared_ptr<inbox_task> untold_;  // until memory was short; the session's
+  std::shared_ptr<inbox_task> untold_;    // until memory was short; the session's
+  std::shared_ptr<last_word> last_word_;  // until the connection has ended
   const std::size_t longest_;
   const peer_reach reach_;
   const peer_facts facts_;

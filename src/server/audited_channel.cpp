@@ -61,6 +61,8 @@ audited_channel::question audited_channel::look_at(const control_header& header,
         return {"create", {std::move(body->name)}, {}, std::string(to_string(body->wanted))};
       }
       break;
+    case control_type::lend:
+      return {"lend", {""}};
     case control_type::commit:
       if (auto body = decode_commit(message)) return {"commit", {named(body->region)}};
       break;
@@ -136,10 +138,15 @@ bool audited_channel::asked(const control_header& header, std::span<const std::b
 
 audit_file::line audited_channel::line_of(const question& of, const std::string& name,
                                           std::error_code outcome) const {
-  return {{"event", of.event},     {"who", who_},
-          {"from", peer_.address}, {"connection", std::to_string(peer_.id)},
-          {"name", name},          {"to", of.to},
-          {"access", of.rights},   {"outcome", audited_outcome(outcome)}};
+  return {{"event", of.event},
+          {"who", who_},
+          {"for", principals_},
+          {"from", peer_.address},
+          {"connection", std::to_string(peer_.id)},
+          {"name", name},
+          {"to", of.to},
+          {"access", of.rights},
+          {"outcome", audited_outcome(outcome)}};
 }
 
 void audited_channel::tell(const question& of, const std::string& name,
@@ -204,6 +211,11 @@ void audited_channel::ended(std::error_code why) noexcept {
   if (!std::exchange(is_connected_, false)) return;
   const bool has_left = !why || why == errc::closed_by_peer;
   tell({.event = "disconnect", .names = {}}, {}, has_left ? std::error_code() : why);
+}
+
+void audited_channel::end(std::error_code why, const std::string& words) {
+  ended(why);
+  by_->blame(errc::closed_by_peer, words);
 }
 
 void audited_channel::revoked(const std::string& name) noexcept {

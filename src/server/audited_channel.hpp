@@ -28,11 +28,15 @@ class audited_channel final : public channel {
 
   /// `names` returns the name by which the client has a region open, or nothing.
   void set_names(namer names) { names_ = std::move(names); }
+  /// The client acts for others, whose names the lines have from here on.
+  void act_for(std::string principals) { principals_ = std::move(principals); }
   /// The client asks. Returns whether it may: a number that waits for its answer is not given
   /// twice, or the audit would tell of another name.
   bool asked(const control_header& header, std::span<const std::byte> message);
   /// The connection has ended, or the client has left.
   void ended(std::error_code why) noexcept;
+  /// Ends the channel, soon. The peer is not to blame.
+  void end(std::error_code why, const std::string& words);
   /// The client had the name open, which is no longer allowed.
   void revoked(const std::string& name) noexcept;
 
@@ -72,6 +76,7 @@ class audited_channel final : public channel {
   const std::shared_ptr<audit_file> to_;
   const peer_facts peer_;
   const std::string who_;
+  std::string principals_;  // for whom it acts; else empty
   const std::shared_ptr<audit_file::share> share_ = std::make_shared<audit_file::share>();
   namer names_;
   bool is_connected_ = false;

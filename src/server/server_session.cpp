@@ -1,6 +1,8 @@
 #include "server/server_session.hpp"
 
+#include <algorithm>
 #include <iterator>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +43,9 @@ server_session::server_session(std::unique_ptr<channel> by, const catalogue& nam
       counters_(counters),
       on_end_(std::move(on_end)),
       account_(channel_->facts().account),
+      tickets_(policy.tickets),
+      on_principal_left_(policy.on_principal_left),
+      own_{channel_->facts().worker, channel_->facts().id},
       rights_(channel_->facts().identity, policy.rules),
       grants_(*channel_, rights_),
       files_(
@@ -94,6 +99,10 @@ server_session::server_session(std::unique_ptr<channel> by, const catalogue& nam
 
 server_session::~server_session() {
   *self_ = nullptr;
+  if (tickets_) {
+    tickets_->leave(own_);
+    tickets_->ended(own_);
+  }
   if (state_ == state::greeted) --counters_.greeted;
 }
 
@@ -126,13 +135,7 @@ void server_session::received(std::span<const std::byte> message) {
       return list(*asked, message);
     case control_type::bye:
       if (audited_ != nullptr) audited_->ended({});
-      --counters_.greeted;
-      state_ = state::over;
-      watches_.close();
-      digests_.close();
-      grants_.end_all();
-      files_.left();
-      return;
+      return let_go();
     case control_type::create:
       return create(*asked, message);
     case control_type::commit:
@@ -157,6 +160,8 @@ void server_session::received(std::span<const std::byte> message) {
       return pass_on(decode_rename(message), [&](auto& body) { files_.rename(*asked, body); });
     case control_type::resize:
       return pass_on(decode_resize(message), [&](auto& body) { resize(*asked, body); });
+    case control_type::lend:
+      return pass_on(decode_lend(message), [&](auto& body) { lend(*asked, body); });
     case control_type::done:
     case control_type::welcome:
     case control_type::opened:
@@ -170,8 +175,24 @@ void server_session::received(std::span<const std::byte> message) {
   }
 }
 
+/// The client has nothing of the server's any more.
+void server_session::let_go() noexcept {
+  --counters_.greeted;
+  state_ = state::over;
+  leave_tickets();
+  watches_.close();
+  digests_.close();
+  grants_.end_all();
+  files_.left();
+}
+
+void server_session::leave_tickets() noexcept {
+  if (tickets_ && tickets_->leave(own_) && on_principal_left_) on_principal_left_(own_);
+}
+
 void server_session::ended(std::error_code why) noexcept {
   if (audited_ != nullptr) audited_->ended(why);
+  leave_tickets();
   const std::function<void()> told = std::move(on_end_);
   if (told) told();
 }
@@ -181,15 +202,13 @@ void server_session::greet(const control_header& asked, std::span<const std::byt
   if (!hello || state_ != state::fresh) return blame("the peer said a hello that is none");
   files_.set_features(hello->features);
   control_header answer = answer_to(asked, control_type::welcome);
+  const std::error_code refused = admit(*hello);
   welcome_body welcome;
   welcome.library = to_string(ucx::version());
   welcome.features = hello->features & control_feature::all;
   welcome.identity = to_string(rights_.who());
-  if (hello->oldest > control_version || hello->newest < control_version) {
-    answer.status = error_status(errc::version_mismatch);
-  } else if (counters_.greeted >= counters_.most) {
-    answer.status = error_status(errc::busy);
-  }
+  if (acts_for_ && !refused) welcome.identity += " for " + rights_.principals();
+  if (refused) answer.status = error_status(refused);
   channel_->send(encode_control(answer, welcome));
   if (answer.status != 0) {
     ++counters_.refusals;
@@ -199,6 +218,48 @@ void server_session::greet(const control_header& asked, std::span<const std::byt
   state_ = state::greeted;
   ++counters_.greeted;
   ++counters_.served;
+}
+
+/// Returns why the client is not taken. One that shows a ticket acts for others, and holds none.
+std::error_code server_session::admit(const hello_body& hello) {
+  if (hello.oldest > control_version || hello.newest < control_version) {
+    return errc::version_mismatch;
+  }
+  if (counters_.greeted >= counters_.most) return errc::busy;
+  if (!hello.ticket) {
+    if (tickets_) tickets_->enter(own_, rights_.identity());
+    return {};
+  }
+  if (tickets_) acts_for_ = tickets_->take(*hello.ticket, own_);
+  if (!acts_for_) return errc::permission_denied;
+  rights_.act_for(acts_for_->who);
+  if (audited_ != nullptr) audited_->act_for(rights_.principals());
+  const ticket_book::condition& needed = acts_for_->while_allowed;
+  const bool may = rights_.others_have(needed.needed, needed.name);
+  return may ? std::error_code() : errc::permission_denied;
+}
+
+void server_session::lend(const control_header& asked, const lend_body& body) {
+  std::error_code refused = errc::permission_denied;  // what was lent is not lent again
+  if (!acts_for_ && tickets_) refused = tickets_->add(body.ticket, std::span(&own_, 1), {});
+  if (refused) return refuse(asked, control_type::done, refused);
+  channel_->send(encode_control(answer_to(asked, control_type::done)));
+}
+
+void server_session::principal_left(const ticket_book::connection& gone) noexcept {
+  if (!acts_for_ || state_ != state::greeted) return;
+  if (std::count(acts_for_->of.begin(), acts_for_->of.end(), gone) == 0) return;
+  stop_acting({}, "the client that it acts for has left");
+}
+
+/// As if the client had left: nothing that it did is wrong.
+void server_session::stop_acting(std::error_code outcome, const char* why) noexcept {
+  let_go();
+  try {
+    if (audited_ != nullptr) return audited_->end(outcome, why);
+    channel_->blame(errc::closed_by_peer, why);
+  } catch (const std::bad_alloc&) {  // it can not do anything any more
+  }
 }
 
 void server_session::open(const control_header& asked, std::span<const std::byte> message) {
@@ -370,6 +431,12 @@ void server_session::tell_revoked(std::uint64_t region, const std::string& name)
 void server_session::set_rules(std::shared_ptr<const rule_list> rules) noexcept {
   rights_.set(std::move(rules));
   if (state_ != state::greeted) return;
+  if (acts_for_) {
+    const ticket_book::condition& needed = acts_for_->while_allowed;
+    if (!rights_.others_have(needed.needed, needed.name)) {
+      return stop_acting(errc::revoked, "the client that it acts for may have no agent any more");
+    }
+  }
   try {
     revoke_disallowed();
   } catch (const std::bad_alloc&) {

@@ -17,6 +17,7 @@
 #include "server/session_grants.hpp"
 #include "server/session_rights.hpp"
 #include "server/session_watches.hpp"
+#include "server/ticket_book.hpp"
 #include "wire/control_message.hpp"
 
 namespace ucx::detail {
@@ -43,6 +44,9 @@ struct session_policy {
   std::shared_ptr<const rule_list> rules = nullptr;  ///< Null: everything is allowed.
   std::shared_ptr<audit_file> audit = nullptr;       ///< Null: nowhere.
   std::shared_ptr<client_ledger> ledger = nullptr;
+  std::shared_ptr<ticket_book> tickets = nullptr;  ///< Null: there are none.
+  /// Is told that a client has left for which others act.
+  std::function<void(const ticket_book::connection&)> on_principal_left = {};
 };
 
 /// States: *new* (nothing but `hello` is allowed) - hello -> *greeted* - bye, or the end of the
@@ -64,6 +68,8 @@ class server_session final : public channel_receiver {
   void revoke(std::uint64_t region, const std::string& name);
   /// Other rules are in force: what the client has open, and may not any more, is revoked.
   void set_rules(std::shared_ptr<const rule_list> rules) noexcept;
+  /// Ends the connection, if it acts for that client, which has left.
+  void principal_left(const ticket_book::connection& gone) noexcept;
   /// Tells the client that the server ends.
   void leave();
 
@@ -74,6 +80,11 @@ class server_session final : public channel_receiver {
   static constexpr std::size_t most_lists = 64;
 
   void greet(const control_header& asked, std::span<const std::byte> message);
+  std::error_code admit(const hello_body& hello);
+  void lend(const control_header& asked, const lend_body& body);
+  void let_go() noexcept;
+  void stop_acting(std::error_code outcome, const char* why) noexcept;
+  void leave_tickets() noexcept;
   void open(const control_header& asked, std::span<const std::byte> message);
   void stat(const control_header& asked, std::span<const std::byte> message);
   void list(const control_header& asked, std::span<const std::byte> message);
@@ -107,6 +118,10 @@ class server_session final : public channel_receiver {
   state state_ = state::fresh;
   std::unordered_map<std::uint64_t, opened_name> opened_;  // by region
   const std::shared_ptr<client_account> account_;          // may be null
+  const std::shared_ptr<ticket_book> tickets_;             // likewise
+  const std::function<void(const ticket_book::connection&)> on_principal_left_;
+  const ticket_book::connection own_;
+  std::optional<ticket_book::grant> acts_for_;
   session_rights rights_;
   session_grants grants_;
   session_files files_;

@@ -24,6 +24,10 @@ server_sessions::server_sessions(worker_core& home, const catalogue& names, file
       policy_(std::move(policy)) {
   counters_.most = most_clients;
   if (policy_.audit) audit_.emplace(policy_.audit);
+  policy_.tickets = std::make_shared<ticket_book>();
+  policy_.on_principal_left = [this](const ticket_book::connection& gone) {
+    tell_all([&gone](server_session& each) { each.principal_left(gone); });
+  };
 }
 
 void server_sessions::accept(endpoint_core& peer) {
@@ -82,10 +86,16 @@ void server_sessions::tell_withdrawn(std::uint64_t gone, std::string told) noexc
 } catch (const std::bad_alloc&) {  // who reads it finds out
 }
 
-bool server_sessions::allows(const peer_identity& peer, access_right wanted,
+bool server_sessions::allows(const peer_identity& peer, std::uint64_t worker,
+                             std::uint64_t connection, access_right wanted,
                              std::string_view name) const noexcept {
-  const std::lock_guard guard(policy_mutex_);
-  return !policy_.rules || policy_.rules->allows(peer, wanted, name);
+  std::shared_ptr<const rule_list> rules;
+  {
+    const std::lock_guard guard(policy_mutex_);
+    rules = policy_.rules;
+  }
+  const auto ask = [&](const peer_identity& each) { return rules->allows(each, wanted, name); };
+  return !rules || (ask(peer) && policy_.tickets->allow_all({worker, connection}, ask));
 }
 
 std::shared_ptr<client_account> server_sessions::admit(const peer_identity* who,
@@ -96,6 +106,13 @@ std::shared_ptr<client_account> server_sessions::admit(const peer_identity* who,
 void server_sessions::audit(const peer_facts& peer, const audit_event& event,
                             const peer_facts* other) {
   if (audit_) audit_->tell(peer, event, other);
+}
+
+std::error_code server_sessions::expect(const ticket_secret& secret, const peer_facts& one,
+                                        const peer_facts& other, access_right needed,
+                                        std::string_view name) {
+  const ticket_book::connection holders[] = {{one.worker, one.id}, {other.worker, other.id}};
+  return policy_.tickets->add(secret, holders, {needed, std::string(name)});
 }
 
 void server_sessions::set_rules(std::shared_ptr<const rule_list> rules) {

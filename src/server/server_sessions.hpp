@@ -40,11 +40,14 @@ class server_sessions final : public control_server,
 
   /// Under the lock of the connection's worker.
   void accept(endpoint_core& peer) override;
-  bool allows(const peer_identity& peer, access_right wanted,
-              std::string_view name) const noexcept override;
+  bool allows(const peer_identity& peer, std::uint64_t worker, std::uint64_t connection,
+              access_right wanted, std::string_view name) const noexcept override;
   std::shared_ptr<client_account> admit(const peer_identity* who,
                                         const socket_address& from) override;
   void audit(const peer_facts& peer, const audit_event& event, const peer_facts* other) override;
+  std::error_code expect(const ticket_secret& secret, const peer_facts& one,
+                         const peer_facts& other, access_right needed,
+                         std::string_view name) override;
   /// Has every session go by these rules; null: by none.
   void set_rules(std::shared_ptr<const rule_list> rules);
   /// Tells the clients that opened a region that it is withdrawn. From any thread.

@@ -23,10 +23,28 @@ session_rights::session_rights(std::shared_ptr<const peer_identity> who,
     : who_(who ? std::move(who) : std::make_shared<const peer_identity>()),
       rules_(std::move(rules)) {}
 
+std::string session_rights::principals() const {
+  const std::string own = to_string(*who_);
+  std::string all;
+  for (const auto& each : others_) {
+    const std::string told = to_string(*each);
+    if (told == own) continue;
+    if (!all.empty()) all += ", ";
+    all += told;
+  }
+  return all.empty() && !others_.empty() ? own : all;
+}
+
+bool session_rights::others_have(access_right wanted, std::string_view name) const noexcept {
+  return !rules_ || std::all_of(others_.begin(), others_.end(), [&](const auto& each) {
+    return rules_->allows(*each, wanted, name);
+  });
+}
+
 bool session_rights::show(std::string_view name) const noexcept {
   if (!rules_) return true;
   for (const access_right each : showing) {
-    if (rules_->allows(*who_, each, name)) return true;
+    if (allow(each, name)) return true;
   }
   return false;
 }
@@ -44,7 +62,9 @@ bool session_rights::ask_below(std::string_view name, Ask ask) const noexcept {
 
 bool session_rights::may_list_below(std::string_view name) const noexcept {
   return ask_below(name, [this](const std::string& directory) {
-    return rules_->may_allow_below(*who_, access_right::list, directory);
+    return allow_all([&](const peer_identity& each) {
+      return rules_->may_allow_below(each, access_right::list, directory);
+    });
   });
 }
 
@@ -52,7 +72,9 @@ bool session_rights::allow_move_below(std::string_view from, std::string_view to
   if (!rules_) return true;
   const auto all = [this](access_right wanted) {
     return [this, wanted](const std::string& directory) {
-      return rules_->allows_all_below(*who_, wanted, directory);
+      return allow_all([&](const peer_identity& each) {
+        return rules_->allows_all_below(each, wanted, directory);
+      });
     };
   };
   return ask_below(from, all(access_right::read | access_right::remove)) &&

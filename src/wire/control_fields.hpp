@@ -1,6 +1,7 @@
 // Reads the elements of control messages' bodies.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <msgpack.hpp>
@@ -11,6 +12,7 @@
 #include "base/name.hpp"
 #include "ucx/memory_place.hpp"
 #include "wire/control_message.hpp"
+#include "wire/ticket_secret.hpp"
 
 namespace ucx::detail {
 
@@ -55,6 +57,17 @@ class control_fields {
     if (element == nullptr) return {};
     const auto* first = reinterpret_cast<const std::byte*>(element->via.bin.ptr);
     return {first, first + element->via.bin.size};
+  }
+  ticket_secret secret() noexcept {
+    ticket_secret made = {};
+    const msgpack::object* element = take(msgpack::type::BIN);
+    if (element == nullptr || element->via.bin.size != made.size()) {
+      ok_ = false;
+      return made;
+    }
+    std::transform(element->via.bin.ptr, element->via.bin.ptr + made.size(), made.begin(),
+                   [](char each) { return static_cast<std::byte>(each); });
+    return made;
   }
   /// Reads an array by `read`, which gets its elements; those that it leaves are passed over.
   template <class Read>

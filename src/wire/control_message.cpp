@@ -22,7 +22,7 @@ constexpr std::size_t longest_text = 2048;     // Names have 1024 bytes at most.
 constexpr std::size_t longest_binary = 65536;  // No message is longer.
 constexpr std::size_t deepest_nesting = 4;
 
-constexpr auto last_type = static_cast<std::uint8_t>(control_type::make_directory);
+constexpr auto last_type = static_cast<std::uint8_t>(control_type::lend);
 
 /// Checks type and body of a message, and lets `read` fill the body's fields.
 template <class Body, class Read>
@@ -58,8 +58,9 @@ std::vector<std::byte> encode_control(const control_header& header) {
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const hello_body& body) {
-  control_writer made(header, 4);
+  control_writer made(header, body.ticket ? 5 : 4);
   made.put(body.oldest).put(body.newest).put(std::string_view(body.library)).put(body.features);
+  if (body.ticket) made.put(std::span<const std::byte>(*body.ticket));
   return made.take();
 }
 
@@ -208,6 +209,10 @@ std::vector<std::byte> encode_control(const control_header& header, const fetche
   return made.take();
 }
 
+std::vector<std::byte> encode_control(const control_header& header, const lend_body& body) {
+  return control_writer(header, 1).put(std::span<const std::byte>(body.ticket)).take();
+}
+
 std::optional<std::vector<std::byte>> refuse_unknown(std::span<const std::byte> wire) {
   wire_reader bytes(wire);
   const std::span<const std::byte> letters = bytes.take(2);
@@ -265,6 +270,7 @@ std::optional<hello_body> decode_hello(std::span<const std::byte> wire) {
                               body.newest = static_cast<std::uint32_t>(fields.number(0xffffffff));
                               body.library = fields.text();
                               body.features = fields.number();
+                              if (fields.more()) body.ticket = fields.secret();
                             });
 }
 
@@ -368,6 +374,12 @@ std::optional<make_directory_body> decode_make_directory(std::span<const std::by
   return decode<make_directory_body>(
       wire, control_type::make_directory,
       [](control_fields& fields, make_directory_body& body) { body.name = fields.text(); });
+}
+
+std::optional<lend_body> decode_lend(std::span<const std::byte> wire) {
+  return decode<lend_body>(wire, control_type::lend, [](control_fields& fields, lend_body& body) {
+    body.ticket = fields.secret();
+  });
 }
 
 std::optional<rename_body> decode_rename(std::span<const std::byte> wire) {

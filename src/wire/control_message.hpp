@@ -12,6 +12,7 @@
 #include "ucx/access.hpp"
 #include "ucx/content_digest.hpp"
 #include "ucx/entry.hpp"
+#include "wire/ticket_secret.hpp"
 
 namespace ucx::detail {
 
@@ -55,6 +56,9 @@ enum class control_type : std::uint8_t {
 
   // Of empty directories: only where both sides have that feature.
   make_directory = 25,  ///< Client: asks for a directory; answered by `done`.
+
+  // Of tickets: only where both sides have that feature.
+  lend = 26,  ///< Client: another process may act for it once; answered by `done`.
 };
 
 /// The features that hello and welcome tell, as bits.
@@ -64,7 +68,9 @@ struct control_feature {
   static constexpr std::uint64_t digests = 4;       ///< The owner hashes what is in files.
   static constexpr std::uint64_t contents = 8;      ///< Short files travel whole.
   static constexpr std::uint64_t directories = 16;  ///< Directories are made by themselves.
-  static constexpr std::uint64_t all = stores | measuring | digests | contents | directories;
+  static constexpr std::uint64_t tickets = 32;      ///< A client acts for another one.
+  static constexpr std::uint64_t all =
+      stores | measuring | digests | contents | directories | tickets;
 };
 
 /// Begins every message; the body, if any, is one MessagePack array behind it.
@@ -96,6 +102,7 @@ struct hello_body {
   std::uint32_t newest = control_version;
   std::string library = {};  ///< The sender's version, for people.
   std::uint64_t features = 0;
+  std::optional<ticket_secret> ticket = {};  ///< The sender acts for the client that lent it.
 };
 
 struct welcome_body {
@@ -243,6 +250,10 @@ struct fetched_body {
   std::vector<std::optional<std::vector<std::byte>>> contents = {};
 };
 
+struct lend_body {
+  ticket_secret ticket = {};
+};
+
 /// Returns the wire form of a message.
 std::vector<std::byte> encode_control(const control_header& header);
 std::vector<std::byte> encode_control(const control_header& header, const hello_body& body);
@@ -265,6 +276,7 @@ std::vector<std::byte> encode_control(const control_header& header, const digest
 std::vector<std::byte> encode_control(const control_header& header, const digested_body& body);
 std::vector<std::byte> encode_control(const control_header& header,
                                       const make_directory_body& body);
+std::vector<std::byte> encode_control(const control_header& header, const lend_body& body);
 std::vector<std::byte> encode_control(const control_header& header, const put_body& body);
 std::vector<std::byte> encode_control(const control_header& header, const stored_body& body);
 std::vector<std::byte> encode_control(const control_header& header, const fetch_body& body);
@@ -305,6 +317,7 @@ std::optional<measure_body> decode_measure(std::span<const std::byte> wire);
 std::optional<digest_body> decode_digest(std::span<const std::byte> wire);
 std::optional<digested_body> decode_digested(std::span<const std::byte> wire);
 std::optional<make_directory_body> decode_make_directory(std::span<const std::byte> wire);
+std::optional<lend_body> decode_lend(std::span<const std::byte> wire);
 std::optional<put_body> decode_put(std::span<const std::byte> wire);
 std::optional<stored_body> decode_stored(std::span<const std::byte> wire);
 std::optional<fetch_body> decode_fetch(std::span<const std::byte> wire);

@@ -16,6 +16,7 @@
 #include "ucx/audit.hpp"
 #include "ucx/error.hpp"
 #include "ucx/request.hpp"
+#include "ucx/ticket.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -23,12 +24,16 @@ namespace {
 /// The pipe by which clients call agents, and below which they meet them.
 constexpr std::string_view agents_name = ".ucxio-agent";
 
+bool is_conversation(std::string_view name) {
+  return name.starts_with(std::string(agents_name) + '/');
+}
+
 /// Returns whether the server's rules allow the meeting. A peer that reads the calls to agents is
 /// one. The names below, which callers choose, have no rules.
 bool is_allowed(const endpoint& peer, const pipe_question& said) {
   const std::string_view name = said.name;
   const bool is_call = name == agents_name;
-  if (!is_call && !name.starts_with(std::string(agents_name) + '/')) {
+  if (!is_call && !is_conversation(name)) {
     return peer.is_allowed(access_right::pipes, name);
   }
   const bool serves = is_call && said.role == pipe_role::reader;
@@ -226,6 +231,12 @@ void broker_core::introduce(party& listens, party& connects) {
   std::random_device random;
   for (std::size_t i = 0; i < said.token.size(); i += 4) {
     put_pipe_number(std::span(said.token).subspan(i, 4), random());
+  }
+  if (is_conversation(listens.said.name)) {
+    // An agent acts for its client by it. Where it is not taken, the agent can do nothing.
+    std::error_code ignored;
+    ticket(said.token)
+        .expect(listens.peer, connects.peer, access_right::agent, agents_name, ignored);
   }
   said.version = listens.said.version;
   answer(listens.peer, said);

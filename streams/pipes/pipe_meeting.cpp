@@ -377,6 +377,7 @@ void pipe_meeting::look_after_called() {
     }
     if (!*ended) {
       path_->peers.push_back(std::move(each->peer));
+      path_->key = each->found.token;
     } else {
       pipe_door::turn_away(each->peer);
       const bool may_be_older = *ended == errc::permission_denied && keys_->is_used() &&
@@ -407,6 +408,7 @@ void pipe_meeting::match() {
         expected_, [&](const expectation& one) { return is_token(told, one.token); });
     if (meant != expected_.end()) {
       path_->peers.push_back(std::move(each->peer));
+      path_->key = meant->token;
       expected_.erase(meant);
     } else if (!each->peer.status() && now < each->until &&
                knocked_.size() <= pipe_door::most_strangers) {

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "pipes/pipe_introduction.hpp"
 #include "ucx/client.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
@@ -59,6 +60,7 @@ struct pipe_path {
   std::optional<client> introduced = {};  ///< By whom; it has the worker of what has a URL.
   ucx::worker* driven = nullptr;
   std::vector<endpoint> peers = {};
+  std::optional<pipe_token> key = {};  ///< Of the last meeting.
   /// Until when its ends may take to begin, where that began before.
   std::optional<std::chrono::steady_clock::time_point> until = {};
   /// Whom to wake, where no call waits.

@@ -92,6 +92,11 @@ void pipe_streambuf::swap(pipe_streambuf& other) noexcept {
   engine_.swap(other.engine_);
 }
 
+std::span<const std::byte> pipe_streambuf::meeting_key() const noexcept {
+  if (!engine_ || !engine_->path->key) return {};
+  return *engine_->path->key;
+}
+
 bool pipe_streambuf::is_open() const noexcept { return engine_ && !engine_->closed; }
 
 /// Returns whether it is that of the process that this one was forked from, and says so then.

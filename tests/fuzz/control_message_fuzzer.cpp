@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                        decode_digest(wire).has_value() + decode_digested(wire).has_value() +
                        decode_put(wire).has_value() + decode_stored(wire).has_value() +
                        decode_fetch(wire).has_value() + decode_fetched(wire).has_value() +
-                       decode_make_directory(wire).has_value();
+                       decode_make_directory(wire).has_value() + decode_lend(wire).has_value();
   if (refuse_unknown(wire) && decode_control(wire)) std::abort();
   if (accepted > 1 || (accepted == 1 && !decode_control(wire))) std::abort();
   if (const auto listed = decode_listed(wire)) {

@@ -11,7 +11,8 @@ namespace ucx::tool {
 agent_link::agent_link(const url& server, const client_settings& settings,
                        const std::stop_token& stop)
     : server_(server), pipe_(call_agent(server, settings, stop)) {
-  ask({{"ask", "hello"}, {"version", agent_version}});
+  const nlohmann::json said = ask({{"ask", "hello"}, {"version", agent_version}}).header;
+  needs_tickets_ = said.contains("needs_tickets") && flag_in(said, "needs_tickets");
 }
 
 agent_message agent_link::ask(const nlohmann::json& question, std::span<const std::byte> payload) {

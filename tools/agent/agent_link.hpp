@@ -1,6 +1,7 @@
 // A client's conversation with a server's agent.
 #pragma once
 
+#include <cstddef>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -25,10 +26,16 @@ class agent_link {
   /// exit_code::connection_lost, where it is not there any more; bad_message.
   agent_message ask(const nlohmann::json& question, std::span<const std::byte> payload = {});
 
+  /// Returns whether the agent acts by tickets only.
+  bool needs_tickets() const noexcept { return needs_tickets_; }
+  /// Returns what only the two sides of the conversation know. Lifetime: this object's.
+  std::span<const std::byte> key() const noexcept { return pipe_.meeting_key(); }
+
  private:
   const url server_;
   std::mutex mutex_;
   pipe_streambuf pipe_;
+  bool needs_tickets_ = false;
 };
 
 }  // namespace ucx::tool

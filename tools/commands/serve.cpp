@@ -228,6 +228,15 @@ void read_rules_again(server& of, const serve_options& options) {
   if (may_say()) say(fmt::format("ucxio: {}\n", said));
 }
 
+/// Rules that were read again are known to be so when a client calls.
+void tell_refusal(const std::optional<agent>& copies, bool& is_told) {
+  const bool is_refused = copies && copies->is_refused();
+  if (is_told == is_refused || !may_say()) return;
+  is_told = is_refused;
+  if (!is_told) return;
+  say("ucxio: error: the rules let no agent serve: clients that call it are not answered\n");
+}
+
 /// The first fault that the user has to repair while clients are served, as the library's log tells
 /// it. A user that sets UCXIO_LOG finds it in that log.
 class server_complaint {
@@ -339,7 +348,7 @@ void serve(const serve_options& options, const client_settings& settings) {
   // An agent may have no other way to its server.
   if (!options.address_file.empty()) serving.publish_address(options.address_file);
   std::optional<agent> copies;
-  if (has_agent) copies.emplace(url(serving.url()), rules);
+  if (has_agent) copies.emplace(url(serving.url()), rules, access.has_value());
   // If the standard error stream is a pipe without a reader this waits, and nothing waits for it.
   // It is made before the URL is told: that it can not be made is an error of the start.
   std::promise<void> announced;
@@ -369,8 +378,10 @@ void serve(const serve_options& options, const client_settings& settings) {
   announced.set_value();
   if (code) tell_code(*code, serving.url());
   memory_of_clients memory(serving);
+  bool is_refusal_told = false;
   while (!ending.wait_for(between_looks)) {
     if (ending.take_hangup()) read_rules_again(serving, options);
+    tell_refusal(copies, is_refusal_told);
     memory.give_back();
     complaint.say();
   }

@@ -118,11 +118,6 @@ std::string place_of(const serve_options& options) {
         "--address-file: needs --ucx: others have no worker address; name such a server by --bind "
         "HOST:PORT");
   }
-  if (!options.rules_file.empty() && (options.agent || !options.fetch_from.empty())) {
-    fail(
-        "--rules: not with --agent or --fetch-from: an agent acts with all rights of this user, "
-        "and whom it serves no other rule binds");
-  }
   if (has_file) return place_of(listening, options.peer_users, "");
   return place_of(listening, options.peer_users);
 }

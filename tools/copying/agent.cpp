@@ -1,12 +1,17 @@
 #include "copying/agent.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "agent/agent_call.hpp"
+#include "agent/agent_link.hpp"
 #include "copying/agent_session.hpp"
+#include "output/exit_code.hpp"
 #include "process/client_settings.hpp"
+#include "ucx/client.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::tool {
@@ -18,10 +23,35 @@ constexpr std::chrono::milliseconds pause{50};
 
 }  // namespace
 
-agent::agent(const url& own_server, fetch_rules rules)
-    : own_server_(own_server), rules_(std::move(rules)) {
+agent::agent(const url& own_server, fetch_rules rules, bool needs_tickets)
+    : own_server_(own_server), rules_(std::move(rules)), needs_tickets_(needs_tickets) {
   client_settings().connect(own_server);
   waiting_ = std::jthread([this] { wait_for_calls(); });
+  if (!needs_tickets_) return;
+  try {
+    check();
+  } catch (...) {
+    end_.request_stop();
+    waiting_.join();
+    throw;
+  }
+}
+
+/// The server alone knows what this process is to it.
+void agent::check() {
+  try {
+    const agent_link own(own_server_, client_settings(), refused_.get_token());
+    return;
+  } catch (const failure& why) {
+    if (!refused_.stop_requested() && why.code() != exit_code::permission) return;
+  } catch (const error&) {
+    if (!refused_.stop_requested()) return;
+  }
+  const std::string who = client_settings().connect(own_server_).identity();
+  throw failure(exit_code::usage,
+                fmt::format("--rules: they let no agent serve, which is {} at its server: `allow "
+                            "{} all **` before the line that denies it would",
+                            who, who.starts_with("owner") ? "owner" : "anybody"));
 }
 
 agent::~agent() {
@@ -41,12 +71,24 @@ void agent::wait_for_calls() {
       });
     }
     try {
-      if (!end.stop_requested()) begin(await_call(own_server_, end));
+      if (end.stop_requested()) return;
+      begin(await_call(own_server_, end));
+      is_refused_ = false;
+    } catch (const error& why) {
+      fail_to_wait(why.code());
     } catch (const std::exception&) {
-      std::unique_lock guard(mutex_);
-      changed_.wait_for(guard, end, pause, [] { return false; });
+      fail_to_wait({});
     }
   }
+}
+
+void agent::fail_to_wait(const std::error_code& why) {
+  if (why == errc::permission_denied) {
+    is_refused_ = true;
+    refused_.request_stop();
+  }
+  std::unique_lock guard(mutex_);
+  changed_.wait_for(guard, end_.get_token(), pause, [] { return false; });
 }
 
 void agent::begin(pipe_streambuf call) {
@@ -72,7 +114,7 @@ void agent::clear_away() {
 void agent::serve(pipe_streambuf call) noexcept {
   try {
     pipe_streambuf client = answer_call(std::move(call), own_server_, end_.get_token());
-    agent_session(client, own_server_, rules_).run();
+    agent_session(client, own_server_, rules_, needs_tickets_).run();
   } catch (const std::exception&) {  // the client knows, or is not there any more
   }
 }

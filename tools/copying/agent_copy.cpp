@@ -17,9 +17,9 @@ constexpr std::size_t most_untold = 256;
 
 }  // namespace
 
-agent_copy::agent_copy(const copy_request& asked)
+agent_copy::agent_copy(const copy_request& asked, const std::optional<server_tickets>& tickets)
     : order_(asked.order),
-      clients_(asked.settings),
+      clients_(asked.settings, tickets),
       hurrying_([this](const std::stop_token& asked_to) { hurry(asked_to); }),
       running_([this] { run(); }) {}
 

@@ -20,8 +20,8 @@ namespace ucx::tool {
 /// Runs from the beginning on, on separate threads, until it is over or destroyed.
 class agent_copy {
  public:
-  /// Errors: failure with exit_code::usage.
-  explicit agent_copy(const copy_request& asked);
+  /// `tickets`: of an agent that needs them. Errors: failure with exit_code::usage.
+  agent_copy(const copy_request& asked, const std::optional<server_tickets>& tickets);
   agent_copy(const agent_copy&) = delete;
   agent_copy& operator=(const agent_copy&) = delete;
   /// Ends it, as somebody's Ctrl-C would.

@@ -43,6 +43,19 @@ location read_target(const std::string& text, const url& own_server) {
   return location(to_string(own_server) + (slash == text.npos ? "" : text.substr(slash)));
 }
 
+/// Clients give some to agents that ask for them.
+server_tickets read_tickets(const nlohmann::json& question) {
+  server_tickets read;
+  if (!question.contains("tickets")) return read;
+  for (const nlohmann::json& each : objects_in(question, "tickets", most_sources)) {
+    std::error_code damaged;
+    const ticket made = ticket::parse(text_in(each, "ticket"), damaged);
+    if (damaged) throw bad_message("a ticket is none");
+    read.insert_or_assign(read_url(text_in(each, "server")).server(), made);
+  }
+  return read;
+}
+
 /// Returns what `read_target` makes the same of: where the agent's server has no host, any.
 std::string target_text(const std::string& written) {
   const url target(written);
@@ -81,6 +94,7 @@ copy_request read_copy_question(const nlohmann::json& question, const url& own_s
     read.order.from.push_back(read_source(each, own_server, rules));
   }
   if (read.order.from.empty()) throw bad_message("nothing is to be copied");
+  read.tickets = read_tickets(question);
   read.order.recursive = flag_in(question, "recursive");
   read.order.terms.verify = flag_in(question, "verify");
   read.order.terms.resume = flag_in(question, "resume");

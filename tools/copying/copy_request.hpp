@@ -7,6 +7,7 @@
 
 #include "copying/copy_order.hpp"
 #include "copying/fetch_rules.hpp"
+#include "copying/server_clients.hpp"
 #include "process/client_settings.hpp"
 
 namespace ucx::tool {
@@ -15,6 +16,7 @@ namespace ucx::tool {
 struct copy_request {
   copy_order order;
   client_settings settings;
+  server_tickets tickets = {};  ///< For the sources' servers, as the client tells them.
 };
 
 /// Returns the question. `places` are the order's, as the user wrote them: the last is where it

@@ -2,16 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <functional>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "agent/agent_link.hpp"
 #include "copying/agent_copy.hpp"
 #include "output/exit_code.hpp"
+#include "process/bounded_connect.hpp"
+#include "ucx/client.hpp"
+#include "ucx/client_options.hpp"
+#include "ucx/ticket.hpp"
 
 namespace ucx::tool {
 namespace {
+
+/// Each takes a thread, for as long as the copy lasts.
+constexpr std::size_t most_servers = 64;
 
 void check_remote(const location& place) {
   if (place.is_remote()) return;
@@ -57,13 +66,56 @@ direct_copy::direct_copy(const std::vector<std::string>& places, const copy_orde
   }
 }
 
+/// The command then says that it was interrupted.
+void direct_copy::check_stop() const {
+  if (stop_.stop_requested()) throw failure(exit_code::interrupted, "interrupted");
+}
+
+/// Has a server take a ticket. Returns the client for which it counts.
+client direct_copy::lend(const ticket& made, const url& server) const {
+  check_stop();
+  client_options chosen = settings_.options();
+  chosen.worker.progress = progress_mode::sleeping_thread;  // nothing else drives it
+  client lender =
+      bounded_connect(settings_, server, chosen,
+                      [](const url& at, const client_options& by) { return client(at, by); });
+  const std::stop_callback ending(stop_, [&lender] { lender.share().close(); });
+  made.lend(lender);
+  check_stop();
+  return lender.share();
+}
+
+/// Has the sources' servers take tickets, by which the agent may read there what this user may, in
+/// the conversation with this key.
+nlohmann::json direct_copy::lend_tickets(std::vector<client>& lenders,
+                                         std::span<const std::byte> key) const {
+  std::set<url> servers;
+  for (const location& each : order_.from) servers.insert(each.remote().server());
+  if (servers.size() > most_servers) {
+    throw failure(exit_code::usage,
+                  fmt::format("--direct: {} servers, and {} at most where the target's server has "
+                              "rules",
+                              servers.size(), most_servers));
+  }
+  nlohmann::json lent = nlohmann::json::array();
+  for (const url& each : servers) {
+    const ticket told;
+    lenders.push_back(lend(told.bound_to(key), each));
+    lent.push_back({{"server", to_string(each)}, {"ticket", told.text()}});
+  }
+  return lent;
+}
+
 void direct_copy::run() {
-  std::stop_source opening;  // what was begun is asked to stop, and says how far it came
+  std::vector<client> lenders;  // tickets count as long as these are connected
+  std::stop_source opening;     // what was begun is asked to stop, and says how far it came
   std::optional<std::stop_callback<std::function<void()>>> forwarding(
       std::in_place, stop_, [&opening] { opening.request_stop(); });
   agent_link agent(order_.to.remote().server(), settings_, opening.get_token());
   forwarding.reset();
-  agent.ask(copy_question(places_, order_, settings_));
+  nlohmann::json question = copy_question(places_, order_, settings_);
+  if (agent.needs_tickets()) question["tickets"] = lend_tickets(lenders, agent.key());
+  agent.ask(question);
   bool is_told_to_stop = false;
   nlohmann::json news;
   do {

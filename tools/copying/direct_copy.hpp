@@ -1,6 +1,9 @@
 // A copy from server to server, past this process.
 #pragma once
 
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -9,6 +12,9 @@
 #include "copying/copy_run.hpp"
 #include "output/transfer_counters.hpp"
 #include "process/client_settings.hpp"
+#include "ucx/client.hpp"
+#include "ucx/ticket.hpp"
+#include "ucx/url.hpp"
 
 namespace ucx::tool {
 
@@ -27,6 +33,10 @@ class direct_copy {
   bool left_something() const noexcept { return left_something_; }
 
  private:
+  nlohmann::json lend_tickets(std::vector<client>& lenders, std::span<const std::byte> key) const;
+  client lend(const ticket& made, const url& server) const;
+  void check_stop() const;
+
   const std::vector<std::string>& places_;
   const copy_order& order_;
   const client_settings& settings_;

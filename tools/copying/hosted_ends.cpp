@@ -42,8 +42,8 @@ agent_message digests_of(End& end, const nlohmann::json& question) {
 
 }  // namespace
 
-hosted_ends::hosted_ends(const url& own_server)
-    : own_server_(own_server), clients_(client_settings()) {}
+hosted_ends::hosted_ends(const url& own_server, const std::optional<server_tickets>& tickets)
+    : own_server_(own_server), clients_(client_settings(), tickets) {}
 
 hosted_ends::~hosted_ends() {
   for (const auto& [id, each] : targets_) each->keep(true);

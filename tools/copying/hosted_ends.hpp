@@ -19,7 +19,8 @@ namespace ucx::tool {
 /// wanted that.
 class hosted_ends {
  public:
-  explicit hosted_ends(const url& own_server);
+  /// `tickets`: of an agent that needs them.
+  hosted_ends(const url& own_server, const std::optional<server_tickets>& tickets);
   hosted_ends(const hosted_ends&) = delete;
   hosted_ends& operator=(const hosted_ends&) = delete;
   ~hosted_ends();

@@ -1,10 +1,14 @@
 #include "copying/server_clients.hpp"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <thread>
 #include <utility>
 
 #include "agent/agent_links.hpp"
+#include "output/exit_code.hpp"
+#include "process/bounded_connect.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::tool {
@@ -16,19 +20,36 @@ constexpr unsigned most_digests = 12;
 
 }  // namespace
 
-server_clients::server_clients(const client_settings& settings)
+server_clients::server_clients(const client_settings& settings,
+                               std::optional<server_tickets> tickets)
     : settings_(settings),
+      tickets_(std::move(tickets)),
       patience_(settings.options().worker.operation_timeout),
       agents_(std::make_unique<agent_links>(settings)) {}
 
 server_clients::~server_clients() = default;
+
+client server_clients::connect(const url& server) const {
+  if (!tickets_) return settings_.connect(server);
+  const auto shown = tickets_->find(server);
+  if (shown == tickets_->end()) {
+    throw failure(exit_code::permission,
+                  fmt::format("{}: the agent has no ticket for this server from its client, and no "
+                              "rights of its own",
+                              to_string(server)));
+  }
+  return bounded_connect(settings_, server, settings_.options(),
+                         [&](const url& at, const client_options& chosen) {
+                           return shown->second.connect(at, chosen);
+                         });
+}
 
 client& server_clients::of(const url& any) {
   const url server = any.server();
   const std::lock_guard guard(mutex_);
   const auto known = clients_.find(server);
   if (known != clients_.end()) return known->second;
-  return clients_.emplace(server, settings_.connect(server)).first->second;
+  return clients_.emplace(server, connect(server)).first->second;
 }
 
 std::vector<content_digest> server_clients::digest(const url& any, remote_region& file,

@@ -8,12 +8,10 @@
 #include <array>
 #include <charconv>
 #include <chrono>
-#include <optional>
 
 #include "output/exit_code.hpp"
-#include "process/connect_watch.hpp"
+#include "process/bounded_connect.hpp"
 #include "process/core_dumps.hpp"
-#include "ucx/error.hpp"
 
 namespace ucx::tool {
 namespace {
@@ -23,9 +21,6 @@ constexpr double most_deadline = 1e6;
 
 /// A client that only reads has nothing to flush, and does not wait when it leaves a silent server.
 constexpr std::chrono::milliseconds farewell{500};
-
-/// How long the library may take to tell that its own deadline has passed.
-constexpr std::chrono::seconds longest_way_back{2};
 
 std::uint32_t number_of(const std::string& user) {
   std::uint32_t number = 0;
@@ -64,17 +59,9 @@ client_options client_settings::options() const {
 }
 
 client client_settings::connect(const url& any) const {
-  const client_options chosen = options();
-  std::optional<connect_watch> watch;
-  if (may_end_process) {
-    watch.emplace(to_string(any), chosen.worker.connect_timeout + longest_way_back);
-  }
-  try {
-    return client(any, chosen);
-  } catch (const error& why) {
-    if (why.code() != errc::busy) throw;
-    throw failure(exit_code::no_connection, why.what());
-  }
+  return bounded_connect(
+      *this, any, options(),
+      [](const url& server, const client_options& chosen) { return client(server, chosen); });
 }
 
 void add_client_options(CLI::App& command, client_settings& settings) {

@@ -97,10 +97,6 @@ TEST_F(RulesOfServe, ThatAreWrongLetNoServerStart) {
   expect_failure(run_tool({"serve", "--socket", "--rules", file("rules")}), 1, "line 2");
   expect_failure(run_tool({"serve", "--socket", "--rules", file("none")}), 3, "none");
   expect_failure(run_tool({"serve", "--socket", "--audit", file("none/audit")}), 3, "audit");
-  write_rules("allow anybody agent **\n");
-  for (const char* agent : {"--agent", "--fetch-from=any"}) {
-    expect_failure(run_tool({"serve", "--socket", "--rules", file("rules"), agent}), 2, "--rules");
-  }
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "connection/channel.hpp"
 #include "connection/endpoint_channel.hpp"
 #include "connection/endpoint_core.hpp"
+#include "support/basics/soon.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"
 #include "ucx/error.hpp"
@@ -28,6 +29,7 @@
 #include "ucx/listener.hpp"
 #include "ucx/many_files.hpp"
 #include "ucx/memory_region.hpp"
+#include "ucx/ticket.hpp"
 #include "ucx/url.hpp"
 #include "ucx/worker.hpp"
 #include "wire/control_message.hpp"
@@ -320,6 +322,24 @@ TEST_F(HostileStore, IsAskedAgainForWhatItHadNoRoomFor) {
   for (const std::error_code& each : write_many(asking, files, creation::replace, soon)) {
     EXPECT_TRUE(each == errc::busy || each == errc::timed_out) << each.message();
   }
+}
+
+/// One from before tickets lets a client in that shows one, as if it had shown none.
+TEST_F(HostileStore, IsLeftWhereItKnowsNoTickets) {
+  const auto left = std::make_shared<std::atomic<int>>(0);
+  const auto asked = std::make_shared<std::atomic<int>>(0);
+  script_ = [left, asked](control_header answer, std::span<const std::byte>) {
+    ++*(answer.type == control_type::bye ? left : asked);
+    return std::optional<packed>();
+  };
+  std::error_code ec;
+  const client none = ticket().connect(at(), {}, ec);
+  EXPECT_EQ(ec, errc::not_supported) << ec.message();
+  EXPECT_TRUE(soon([&] { return *left == 1; }));
+  client lender(at());
+  ticket().lend(lender, {}, ec);
+  EXPECT_EQ(ec, errc::not_supported) << ec.message();
+  EXPECT_EQ(*asked, 0);
 }
 
 /// What is asked of a server from before short files travelled whole.

@@ -32,6 +32,8 @@ control_header header(control_type type, std::uint64_t request = 77, std::uint32
 
 const std::vector<std::byte> some_bytes(60'000, std::byte{7});
 
+constexpr ticket_secret some_ticket{std::byte{1}, std::byte{2}};
+
 /// One message of each type.
 std::vector<std::vector<std::byte>> one_of_each() {
   using type = control_type;
@@ -64,6 +66,8 @@ std::vector<std::vector<std::byte>> one_of_each() {
       encode_control(header(type::fetched), fetched_body{{some_bytes, std::nullopt}}),
       encode_control(header(type::listed), listed_body{{log}, false, 3}),
       encode_control(header(type::make_directory), make_directory_body{"directory"}),
+      encode_control(header(type::lend), lend_body{some_ticket}),
+      encode_control(header(type::hello), hello_body{1, 1, "0.1.0", 32, some_ticket}),
   };
 }
 
@@ -88,7 +92,7 @@ int decoders_that_accept(std::span<const std::byte> wire) {
          decode_digest(wire).has_value() + decode_digested(wire).has_value() +
          decode_put(wire).has_value() + decode_stored(wire).has_value() +
          decode_fetch(wire).has_value() + decode_fetched(wire).has_value() +
-         decode_make_directory(wire).has_value();
+         decode_make_directory(wire).has_value() + decode_lend(wire).has_value();
 }
 
 TEST(ControlMessage, IsReadBack) {
@@ -117,6 +121,9 @@ TEST(ControlMessage, IsReadBack) {
   EXPECT_EQ(listed->entries, (std::vector<entry>{log, weights}));
   EXPECT_TRUE(listed->more);
   EXPECT_EQ(decode_revoke(wire[8])->region, 9U);
+  EXPECT_FALSE(hello->ticket);
+  EXPECT_EQ(decode_hello(wire.back())->ticket, some_ticket);
+  EXPECT_EQ(decode_lend(wire[28])->ticket, some_ticket);
   EXPECT_EQ(decode_control(wire[9])->type, control_type::bye);
   EXPECT_EQ(decode_control(wire[7])->request, 77U);
 }
@@ -141,7 +148,7 @@ TEST(ControlMessage, OfAStoreIsReadBack) {
   EXPECT_EQ(decode_resize(wire[16])->region, 0U);
   EXPECT_EQ(decode_resize(wire[17])->region, 8U);
   EXPECT_EQ(decode_list(wire[18])->directory, "directory");
-  EXPECT_EQ(decode_make_directory(wire.back())->name, "directory");
+  EXPECT_EQ(decode_make_directory(wire[27])->name, "directory");
   EXPECT_FALSE(decode_list(wire[6])->directory);
   opened_body growing{weights, {std::byte{1}}, 1000, 200, true, 77};
   constexpr std::int64_t latest = std::numeric_limits<std::int64_t>::max();
@@ -213,10 +220,31 @@ TEST(ControlMessage, WithHalfAHashIsNone) {
   EXPECT_FALSE(decode_digested(wire));
 }
 
+TEST(ControlMessage, WithATicketOfAnotherSizeIsNone) {
+  // The array, its one element: a binary of 16 bytes.
+  const auto right = encode_control(header(control_type::lend), lend_body{some_ticket});
+  ASSERT_EQ(right.size(), control_header::size + 3 + some_ticket.size());
+  for (const unsigned size : {0U, 15U, 17U, 32U}) {
+    auto wire = right;
+    wire[control_header::size + 2] = static_cast<std::byte>(size);
+    wire.resize(control_header::size + 3 + size);
+    EXPECT_FALSE(decode_lend(wire)) << size;
+  }
+  auto text = right;
+  text[control_header::size + 1] = std::byte{0xd9};
+  EXPECT_FALSE(decode_lend(text));
+  for (const unsigned size : {15U, 17U}) {
+    auto wire = encode_control(header(control_type::hello), hello_body{1, 1, "1", 32, some_ticket});
+    wire[wire.size() - some_ticket.size() - 1] = static_cast<std::byte>(size);
+    wire.resize(wire.size() - some_ticket.size() + size);
+    EXPECT_FALSE(decode_hello(wire)) << size;
+  }
+}
+
 TEST(ControlMessage, OfALaterVersionIsRefusedInGeneralTerms) {
   auto wire = encode_control(header(control_type::resize, 5), resize_body{"a", 1});
   EXPECT_FALSE(refuse_unknown(wire));
-  wire[3] = std::byte{static_cast<std::uint8_t>(control_type::make_directory) + 1};
+  wire[3] = std::byte{static_cast<std::uint8_t>(control_type::lend) + 1};
   EXPECT_FALSE(decode_control(wire));
   const auto refused = refuse_unknown(wire);
   ASSERT_TRUE(refused);
