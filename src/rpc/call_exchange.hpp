@@ -60,7 +60,7 @@ class call_exchange final : private message_refusals {
   worker_core& worker_;
   bool listens_ = false;
   id_table<call_operation> calls_;
-  intrusive_list<call_operation, call_tag> all_;
+  intrusive_list<call_operation, exchanged_call_tag> all_;
 };
 
 }  // namespace ucx::detail

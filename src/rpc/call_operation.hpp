@@ -19,7 +19,7 @@
 namespace ucx::detail {
 
 class call_exchange;
-struct call_tag {};
+struct exchanged_call_tag {};
 
 /// The facts of a call. It refers to the caller's objects.
 struct wanted_call {
@@ -38,7 +38,7 @@ struct wanted_call {
 ///             |         | connection was lost
 ///
 /// Its send knows whether it was sent: that is asked when it matters.
-class call_operation final : public operation, public list_hook<call_tag> {
+class call_operation final : public operation, public list_hook<exchanged_call_tag> {
  public:
   static constexpr std::size_t most_idle = 256;
 
