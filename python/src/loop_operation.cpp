@@ -83,7 +83,7 @@ nb::object loop_operation::result() {
     lent_ = {};
     going_.wait();
   }
-  const nb::object made = once();
+  const nb::object made = once(going_);
   lent_ = {};
   return made;
 }

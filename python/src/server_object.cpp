@@ -12,9 +12,9 @@
 #include <nanobind/stl/vector.h>
 #include <ucx/access_rules.hpp>
 #include <ucx/error.hpp>
-#include <ucx/memory_resources.hpp>
 
 #include "entries.hpp"
+#include "foreign_memory.hpp"
 #include "waiting.hpp"
 #include "without_gil.hpp"
 
@@ -47,15 +47,6 @@ void note(const std::shared_ptr<ucx::server>& made) {
   const std::lock_guard guard(servers().lock);
   std::erase_if(servers().made, [](const auto& each) { return each.expired(); });
   servers().made.push_back(made);
-}
-
-/// Waits until the work that was enqueued on the stream before is done: clients know no stream.
-void wait_for_stream(std::span<const std::byte> bytes, void* stream) {
-  if (stream == nullptr || bytes.empty()) return;
-  std::byte one{};
-  ucx::io_options options;
-  options.cuda_stream = stream;
-  ucx::copy_memory(&one, bytes.data(), sizeof one, options);
 }
 
 /// What a view keeps: the memory goes with its name, and with its server.

@@ -41,6 +41,7 @@ class Driver:
         "_is_watched",
         "_loop",
         "_on_closed",
+        "_on_told",
         "_reference",
         "_rings",
         "_timer",
@@ -49,9 +50,13 @@ class Driver:
         "_watched",
     )
 
-    def __init__(self, core: _core.LoopWorker) -> None:
+    def __init__(
+        self, core: _core.LoopWorker, on_told: Callable[[int], object] | None = None
+    ) -> None:
+        """Watch a worker. `on_told` gets the numbers that no task of this loop waits for."""
         self._loop = asyncio.get_running_loop()
         self._core = core
+        self._on_told = on_told
         self._descriptor = core.event_fd
         # By the numbers of operations.
         self._waiting: dict[int, asyncio.Future[None]] = {}
@@ -157,6 +162,13 @@ class Driver:
             if not self._waiting:
                 self._reference[0] = weakref.ref(self)
 
+    def wake(self, number: int) -> bool:
+        """Wake the task that waits for an operation, by its number. Returns whether one does."""
+        future = self._waiting.pop(number, None)
+        if future is not None and not future.done():
+            future.set_result(None)
+        return future is not None
+
     def soon(self) -> None:
         """Have the loop make a turn before it sleeps."""
         if self._has_turn or self._loop.is_closed():
@@ -226,12 +238,12 @@ class Driver:
                 if not future.done():
                     future.set_exception(failed)
             return
-        for number in list(self._waiting) if self._wakes_all else ended:
-            if number in self._waiting:
-                future = self._waiting.pop(number)
-                if not future.done():
-                    future.set_result(None)
+        if self._wakes_all:
+            ended += self._waiting
         self._wakes_all = False
+        for number in ended:
+            if not self.wake(number) and self._on_told is not None:
+                self._on_told(number)
         if again == 0:
             self.soon()
         elif self._is_closed and not self._waiting:
