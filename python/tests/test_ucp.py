@@ -179,8 +179,7 @@ def test_active_message_arrives(run: Run[None], size: int, waits: bool) -> None:
         sent = counting(size)
         if waits:
             receives = asyncio.create_task(other.am_recv())
-            while not other._line:
-                await asyncio.sleep(0)
+            assert await until(lambda: other._line)
             await mine.am_send(sent)
             came = await receives
         else:
@@ -234,8 +233,7 @@ def test_end_of_the_endpoint_cancels_a_receive(run: Run[None], text: str, how: s
     async def program() -> None:
         mine, other, listener = await pair()
         receives = asyncio.create_task(calls[text](mine))
-        while not mine._receives and not mine._line:
-            await asyncio.sleep(0)
+        assert await until(lambda: mine._receives or mine._line)
         if how == "abort":
             mine.abort()
         elif how == "peer aborts":

@@ -353,7 +353,7 @@ class Endpoint:
         try:
             await self._finish(context, core.close(), f"[Close] ep: {self._uid:#x}")
         except Exception as failed:
-            logger.warning("ucxio: closing an endpoint failed: %s", failed)
+            logger.debug("closing an endpoint: %s", failed)
         finally:
             self.abort()
 
