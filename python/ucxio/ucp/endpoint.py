@@ -141,8 +141,8 @@ class Endpoint:
             each.cancel()
 
     def _tell_end(self, context: Context | None) -> None:
-        callback, self._close_callback = self._close_callback, None
-        if callback is not None and context is not None:
+        if self._close_callback is not None and context is not None:
+            callback, self._close_callback = self._close_callback, None
             context.call(callback)
 
     # Messages.
@@ -364,8 +364,8 @@ class Endpoint:
             return
         context.forget(self._number)
         core.abort()
-        self._told()
         self._tell_end(context)
+        self._told()
 
     def __del__(self) -> None:
         context = getattr(self, "_ctx", None)

@@ -97,7 +97,9 @@ for _each in (_Reset, _Truncated, _Refused, _Unreachable):
 
 
 def failure_of(failed: Error, doing: str) -> Exception:
-    """Return the exception for a failed operation."""
+    """Return the exception for a failed operation. A forked child gets the library's."""
+    if failed.code == ErrorCode.forked_child:
+        raise failed
     return _by_code.get(failed.code, UCXError)(f"<{doing}>: {failed.strerror}")
 
 
