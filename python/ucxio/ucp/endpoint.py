@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 from .._buffer import Buffer
-from .._core import MessageEndpoint, Operation, size_of_buffer
+from .._core import MessageEndpoint, Operation, is_forked_child, size_of_buffer
 from ..errors import Error
 from ._truth import Truth
 from .exceptions import (
@@ -101,7 +101,13 @@ class Endpoint:
         # As long as a task waits, it is kept.
         context.listen_to(self._number, self._told, keep=True)
         context.driver().soon()
-        await future
+        try:
+            await future
+        finally:
+            if future in self._waiters:
+                self._waiters.remove(future)
+            if not self._waiters and self._ctx is not None:
+                self._ctx.listen_to(self._number, self._told)
 
     async def _connected(self) -> None:
         """Return when the connection stands."""
@@ -369,7 +375,7 @@ class Endpoint:
 
     def __del__(self) -> None:
         context = getattr(self, "_ctx", None)
-        if context is not None:
+        if context is not None and not is_forked_child():
             context.forget(self._number)
             self._tell_end(context)
 
