@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-
 import pytest
 from conftest import Run, run_in
 from test_devices import Array, Driver, driver  # noqa: F401
@@ -15,8 +13,8 @@ from ucxio.ucp import exceptions
 
 
 @pytest.fixture
-def run() -> Iterator[Run[None]]:
-    yield lambda program: run_in("asyncio", program)
+def run() -> Run[None]:
+    return lambda program: run_in("asyncio", program)
 
 
 @pytest.mark.parametrize("size", [100, 300_000])
