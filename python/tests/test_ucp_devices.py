@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+
 import pytest
 from conftest import Run, run_in
 from test_devices import Array, Driver, driver  # noqa: F401
