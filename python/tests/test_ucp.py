@@ -379,7 +379,7 @@ def test_listener(run: Run[None]) -> None:
         assert listener.closed() is False
         assert not listener.closed
         assert f"127.0.0.1:{listener.port}, open" in repr(listener)
-        with pytest.raises(exceptions.UCXError, match="in use"):
+        with pytest.raises(exceptions.UCXError, match="another process listens"):
             ucp.create_listener(fails, listener.port)
         endpoint = await ucp.create_endpoint("localhost", listener.port)
         assert await until(lambda: unhandled)
