@@ -189,22 +189,31 @@ void message_endpoint_object::abort() {
 }
 
 bool message_endpoint_object::probe(std::uint64_t tag) const {
+  refuse_forked_child();
   const without_gil free;
   return of_->peer().probe(tag).has_value();
 }
 
+bool message_endpoint_object::has_active() const {
+  refuse_forked_child();
+  return of_->news().has_message();
+}
+
 nb::object message_endpoint_object::take_active() {
+  refuse_forked_child();
   ucx::message oldest = of_->news().take();
   if (!oldest) return nb::none();
   return nb::cast(active_message_object(std::move(oldest), of_));
 }
 
 std::string message_endpoint_object::state() const {
+  refuse_forked_child();
   const without_gil free;
   return std::string(to_string(of_->peer().state()));
 }
 
 nb::object message_endpoint_object::failure() const {
+  refuse_forked_child();
   std::error_code why;
   std::optional<std::string> text;
   {
@@ -222,11 +231,14 @@ std::string message_endpoint_object::peer_address() const {
 }
 
 std::vector<std::string> message_endpoint_object::transports() const {
+  refuse_forked_child();
   const without_gil free;
   return of_->peer().transports();
 }
 
 std::uintptr_t message_endpoint_object::native_handle() const {
+  refuse_forked_child();
+  const without_gil free;
   return reinterpret_cast<std::uintptr_t>(of_->peer().native_handle());
 }
 

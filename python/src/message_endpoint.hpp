@@ -77,7 +77,7 @@ class message_endpoint_object {
 
   void abort();
   bool probe(std::uint64_t tag) const;
-  bool has_active() const { return of_->news().has_message(); }
+  bool has_active() const;
   /// Takes the oldest active message; None where there is none.
   nanobind::object take_active();
 

@@ -25,6 +25,21 @@ nb::list interface_addresses(const std::string& name) {
 
 }  // namespace
 
+void message_listener_object::state::add(std::shared_ptr<message_connection> made) {
+  const std::lock_guard guard(lock);
+  if (is_closed) return;  // `made` goes behind the guard
+  pending.push_back(std::move(made));
+}
+
+void message_listener_object::state::close() {
+  std::vector<std::shared_ptr<message_connection>> begun;
+  std::vector<std::shared_ptr<message_connection>> untaken;
+  const std::lock_guard guard(lock);
+  is_closed = true;
+  begun.swap(pending);
+  untaken.swap(standing);
+}
+
 void message_listener_object::state::decide(const message_connection* made, bool stands) {
   std::shared_ptr<message_connection> found;
   {
@@ -49,8 +64,7 @@ void message_listener_object::accept(const std::shared_ptr<state>& at,
   std::shared_ptr<message_connection> made =
       message_connection::accept(at->over, std::move(asked), decide);
   *itself = made.get();
-  const std::lock_guard guard(at->lock);
-  at->pending.push_back(std::move(made));
+  at->add(std::move(made));
 }
 
 message_listener_object message_listener_object::listen(const std::shared_ptr<message_worker>& over,
@@ -92,6 +106,7 @@ void message_listener_object::close() {
   if (ucx::is_forked_child()) return;
   const without_gil free;
   if (state_->listening) state_->listening->close();
+  state_->close();
   state_->over->loop()->wake();
 }
 

@@ -33,7 +33,7 @@ class message_listener_object {
   std::uint16_t port() const { return state_->address.port(); }
   /// Returns the peers whose connections stand, each once.
   nanobind::list take_peers();
-  /// Stops listening. Connections live on.
+  /// Stops listening. Connections that were taken live on, others are closed.
   void close();
 
  private:
@@ -46,10 +46,15 @@ class message_listener_object {
     std::mutex lock;
     std::vector<std::shared_ptr<message_connection>> pending;
     std::vector<std::shared_ptr<message_connection>> standing;
+    bool is_closed = false;
     std::optional<ucx::listener> listening;
 
+    /// Begins to accept a peer.
+    void add(std::shared_ptr<message_connection> made);
     /// Notes how the connection that began as the given one went.
     void decide(const message_connection* made, bool stands);
+    /// Drops the peers that were not taken, and all that come.
+    void close();
   };
   explicit message_listener_object(std::shared_ptr<state> made) : state_(std::move(made)) {}
   static void accept(const std::shared_ptr<state>& at, ucx::connection_request asked);

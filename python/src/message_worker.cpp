@@ -28,7 +28,7 @@ constexpr std::chrono::seconds no_deadline{1'000'000'000};
 
 std::shared_ptr<message_worker> make_worker(const std::map<std::string, std::string>& configuration,
                                             bool environment_wins, double connect_timeout,
-                                            double peer_timeout) {
+                                            double peer_timeout, double close_timeout) {
   refuse_forked_child();
   ucx::context_options context;
   context.configuration = configuration;
@@ -40,6 +40,7 @@ std::shared_ptr<message_worker> make_worker(const std::map<std::string, std::str
   worker.connect_timeout = duration_of(connect_timeout);
   worker.operation_timeout = no_deadline;
   worker.heartbeat_timeout = duration_of(peer_timeout);
+  worker.close_timeout = duration_of(close_timeout);
   const without_gil free;
   ucx::context made(context);
   ucx::worker drives(made, worker);
@@ -92,9 +93,9 @@ message_worker_object::message_worker_object(std::shared_ptr<message_worker> mad
 
 message_worker_object::message_worker_object(
     const std::map<std::string, std::string>& configuration, bool environment_wins,
-    double connect_timeout, double peer_timeout)
-    : message_worker_object(
-          make_worker(configuration, environment_wins, connect_timeout, peer_timeout)) {}
+    double connect_timeout, double peer_timeout, double close_timeout)
+    : message_worker_object(make_worker(configuration, environment_wins, connect_timeout,
+                                        peer_timeout, close_timeout)) {}
 
 message_worker_object::~message_worker_object() {
   const without_gil free;
@@ -149,6 +150,7 @@ nb::object message_worker_object::receive_parts(std::uint64_t tag) {
 }
 
 bool message_worker_object::probe(std::uint64_t tag) const {
+  refuse_forked_child();
   const without_gil free;
   return of_->worker().probe(tag).has_value();
 }
@@ -206,15 +208,17 @@ bool message_worker_object::supports_cuda() const {
 }
 
 std::uintptr_t message_worker_object::native_handle() const {
+  refuse_forked_child();
+  const without_gil free;
   return reinterpret_cast<std::uintptr_t>(of_->worker().native_handle());
 }
 
 void add_message_worker(nb::module_& module) {
   using object = message_worker_object;
   nb::class_<object, loop_worker_object>(module, "MessageWorker")
-      .def(nb::init<const std::map<std::string, std::string>&, bool, double, double>(),
+      .def(nb::init<const std::map<std::string, std::string>&, bool, double, double, double>(),
            nb::arg("configuration"), nb::arg("environment_wins"), nb::arg("connect_timeout"),
-           nb::arg("peer_timeout"))
+           nb::arg("peer_timeout"), nb::arg("close_timeout"))
       .def("listen", &object::listen, nb::arg("host"), nb::arg("port"))
       .def("connect_to", &object::connect_to, nb::arg("host"), nb::arg("port"))
       .def("connect_to_worker", &object::connect_to_worker, nb::arg("address"), nb::arg("watched"))

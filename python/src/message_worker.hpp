@@ -56,7 +56,8 @@ class message_worker_object : public loop_worker_object {
  public:
   /// Makes a context and a worker, without the GIL.
   message_worker_object(const std::map<std::string, std::string>& configuration,
-                        bool environment_wins, double connect_timeout, double peer_timeout);
+                        bool environment_wins, double connect_timeout, double peer_timeout,
+                        double close_timeout);
   ~message_worker_object();
 
   message_listener_object listen(const std::string& host, std::uint16_t port);

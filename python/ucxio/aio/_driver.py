@@ -51,9 +51,13 @@ class Driver:
     )
 
     def __init__(
-        self, core: _core.LoopWorker, on_told: Callable[[int], object] | None = None
+        self, core: _core.LoopWorker, on_told: Callable[[int | None], object] | None = None
     ) -> None:
-        """Watch a worker. `on_told` gets the numbers that no task of this loop waits for."""
+        """Watch a worker.
+
+        `on_told` gets the numbers that no task of this loop waits for, and None where numbers
+        may have been lost.
+        """
         self._loop = asyncio.get_running_loop()
         self._core = core
         self._on_told = on_told
@@ -165,9 +169,19 @@ class Driver:
     def wake(self, number: int) -> bool:
         """Wake the task that waits for an operation, by its number. Returns whether one does."""
         future = self._waiting.pop(number, None)
-        if future is not None and not future.done():
-            future.set_result(None)
+        if future is not None:
+            set_done(future)
         return future is not None
+
+    def wake_all(self) -> None:
+        """Wake all tasks: each looks at its operation again."""
+        for number in list(self._waiting):
+            self.wake(number)
+
+    def miss(self) -> None:
+        """Have the next turn, which follows, wake all: numbers may have been lost."""
+        self._wakes_all = True
+        self.soon()
 
     def soon(self) -> None:
         """Have the loop make a turn before it sleeps."""
@@ -217,14 +231,14 @@ class Driver:
         """Make progress now.
 
         What is raised in the middle, by a signal handler or for want of memory, goes to the caller.
-        The next turn follows, and wakes all tasks, each of which looks at its operation.
+        The next turn follows, and wakes all tasks, each of which looks at its operation. `on_told`
+        is called with None.
         """
         self._has_turn = False
         try:
             self._make_progress()
         except BaseException:
-            self._wakes_all = True
-            self.soon()
+            self.miss()
             raise
 
     def _make_progress(self) -> None:
@@ -235,12 +249,14 @@ class Driver:
                 raise
             # Nothing of the parent's can go on. The loop's selector is the parent's, too.
             for future in self._waiting.values():
-                if not future.done():
+                if not future.done() and not _is_of_closed_loop(future):
                     future.set_exception(failed)
             return
         if self._wakes_all:
-            ended += self._waiting
-        self._wakes_all = False
+            self._wakes_all = False
+            self.wake_all()
+            if self._on_told is not None:
+                self._on_told(None)
         for number in ended:
             if not self.wake(number) and self._on_told is not None:
                 self._on_told(number)
@@ -268,7 +284,7 @@ class Driver:
             return
         handler, self._on_closed, self._watched = self._on_closed, None, None
         if handler is not None:
-            self._loop.call_soon(_call, self._loop, handler, context=self._context)
+            self._loop.call_soon(call_handler, self._loop, handler, context=self._context)
 
     def __del__(self) -> None:
         if not self._is_watched or self._loop.is_closed() or _core.is_forked_child():
@@ -308,7 +324,28 @@ def _is_of_closed_loop(task: asyncio.Future[Any]) -> bool:
     return task.get_loop().is_closed()  # so it never ends
 
 
-def _call(loop: asyncio.AbstractEventLoop, handler: Callable[[], Awaitable[object] | None]) -> None:
+def set_done(future: asyncio.Future[None]) -> None:
+    """Have the task that awaits a future go on, unless its loop was closed."""
+    loop = future.get_loop()
+    if loop.is_closed():
+        return
+    if loop.is_running() and loop is not asyncio._get_running_loop():  # in another thread
+        with contextlib.suppress(RuntimeError):  # it was closed just now
+            loop.call_soon_threadsafe(_set_done, future)
+    else:
+        _set_done(future)
+
+
+def _set_done(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def call_handler(
+    loop: asyncio.AbstractEventLoop,
+    handler: Callable[..., Awaitable[object] | object],
+    *arguments: object,
+) -> None:
     """Call a handler, which may be a coroutine. Its exceptions go to the loop's handler."""
 
     def tell(failed: BaseException) -> None:
@@ -322,7 +359,7 @@ def _call(loop: asyncio.AbstractEventLoop, handler: Callable[[], Awaitable[objec
             tell(failed)
 
     try:
-        made = handler()
+        made = handler(*arguments)
         if inspect.isawaitable(made):
             task = asyncio.ensure_future(made, loop=loop)
             _handlers.difference_update([each for each in _handlers if _is_of_closed_loop(each)])

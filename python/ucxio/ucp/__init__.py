@@ -67,6 +67,8 @@ __ucx_version__: str = ucx_version()
 _ctx: Context | None = None
 # How long connections that were dropped may take to close, in seconds, where nothing drives them.
 _last_words = 1.0
+# How long closing a connection may take.
+_close_timeout = 5.0
 
 
 def _get_ctx() -> Context:
@@ -112,7 +114,9 @@ def init(
         raise RuntimeError("UCX is already initiated: call reset() before init()")
     if connect_timeout is None:
         connect_timeout = float(os.environ.get("UCXPY_CONNECT_TIMEOUT", 5))
-    _ctx = Context(options or {}, env_takes_precedence, connect_timeout, peer_timeout)
+    _ctx = Context(
+        options or {}, env_takes_precedence, connect_timeout, peer_timeout, _close_timeout
+    )
 
 
 def reset() -> None:
@@ -189,8 +193,12 @@ def create_listener(
     endpoint_error_handling: bool = True,
     *,
     ip_address: str | None = None,
+    exchange_peer_info_timeout: float | None = None,
 ) -> Listener:
     """Accept peers. The listener lasts as long as the returned object.
+
+    It accepts while an event loop drives the context. The loop in which it is called does so;
+    where none runs yet, `continuous_ucx_progress` in the loop is needed, or another call.
 
     Parameters
     ----------
@@ -204,18 +212,24 @@ def create_listener(
         The address on which it listens, ``"0.0.0.0"`` for all. Without it: that of `get_address`,
         which is loopback unless ``UCXPY_IFNAME`` names an interface.
         **All who can connect are accepted.**
+    exchange_peer_info_timeout : float, optional
+        Ignored, as is that of `create_endpoint`: UCXX has it.
 
     Raises
     ------
     UCXError
         The port is in use, or the address is not of this machine.
     """
-    del endpoint_error_handling
+    del endpoint_error_handling, exchange_peer_info_timeout
     return _get_ctx().listen(callback_func, ip_address or get_address(), port or 0)
 
 
 async def create_endpoint(
-    ip_address: str, port: int, endpoint_error_handling: bool = True
+    ip_address: str,
+    port: int,
+    endpoint_error_handling: bool = True,
+    *,
+    exchange_peer_info_timeout: float | None = None,
 ) -> Endpoint:
     """Connect to a listener.
 
@@ -227,6 +241,8 @@ async def create_endpoint(
         The listener's port.
     endpoint_error_handling : bool
         Ignored: connections to a listener are always watched.
+    exchange_peer_info_timeout : float, optional
+        Ignored: `init` has `connect_timeout`.
 
     Raises
     ------
@@ -235,7 +251,7 @@ async def create_endpoint(
     TimeoutError
         It does not answer in time: see `init`.
     """
-    del endpoint_error_handling
+    del endpoint_error_handling, exchange_peer_info_timeout
     return await _get_ctx().connect(ip_address, port)
 
 
@@ -324,7 +340,13 @@ def continuous_ucx_progress(event_loop: asyncio.AbstractEventLoop | None = None)
         with contextlib.suppress(RuntimeError):  # none runs
             context.driver()
     else:
-        event_loop.call_soon_threadsafe(context.driver)
+        event_loop.call_soon_threadsafe(_drive, weakref.ref(context))
+
+
+def _drive(reference: weakref.ref[Context]) -> None:
+    context = reference()
+    if context is not None:
+        context.driver()
 
 
 async def flush() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
+import contextlib
 import logging
 import socket
 import weakref
@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from .. import _core
 from .._buffer import Buffer
-from ..aio._driver import Driver, _call
+from ..aio._driver import Driver, call_handler
 from ..errors import Error
 from .address import UCXAddress
 from .endpoint import Endpoint, check_length
@@ -32,7 +32,7 @@ class Context:
     One event loop at a time runs. It drives what others have begun, too.
     """
 
-    __slots__ = ("__weakref__", "_calls", "_drivers", "_late", "allocators", "core")
+    __slots__ = ("__weakref__", "_calls", "_drivers", "_has_missed", "_late", "allocators", "core")
 
     def __init__(
         self,
@@ -40,10 +40,11 @@ class Context:
         env_takes_precedence: bool,
         connect_timeout: float,
         peer_timeout: float,
+        close_timeout: float,
     ) -> None:
         try:
             self.core = _core.MessageWorker(
-                dict(options), env_takes_precedence, connect_timeout, peer_timeout
+                dict(options), env_takes_precedence, connect_timeout, peer_timeout, close_timeout
             )
         except Error as failed:
             raise failure_of(failed, "init") from failed
@@ -51,6 +52,7 @@ class Context:
         # What is told by numbers, and what was told while no loop ran.
         self._calls: dict[int, Callable[[], Callable[[], None] | None]] = {}
         self._late: set[int] = set()
+        self._has_missed = False
         self.allocators: dict[str, Callable[[int], Buffer]] = {"host": bytearray}
 
     def driver(self) -> Driver:
@@ -62,9 +64,8 @@ class Context:
                 del self._drivers[each]
             driver = self._drivers[loop] = Driver(self.core, partial(_tell, weakref.ref(self)))
             driver.soon()
-        late, self._late = self._late, set()
-        for number in late:
-            self.tell(number)
+        if self._late or self._has_missed:
+            driver.miss()
         return driver
 
     def listen_to(self, number: int, call: Callable[[], None], *, keep: bool = False) -> None:
@@ -81,11 +82,11 @@ class Context:
     def tell(self, number: int) -> None:
         """Pass on a number that the worker told."""
         if number in self._calls:
-            call = self._calls[number]()
-            if call is None:
+            told = self._calls[number]()
+            if told is None:
                 del self._calls[number]
             elif _is_in_loop():
-                call()
+                told()
             else:
                 self._late.add(number)
             return
@@ -93,21 +94,49 @@ class Context:
             if driver.wake(number):
                 return
 
-    def call(self, function: Callable[[], Awaitable[object] | object]) -> None:
-        """Call a function of the program's, which may be a coroutine function."""
-        if _is_in_loop():
-            _call(asyncio.get_running_loop(), partial(_called, function))
-            return
+    def tell_all(self) -> None:
+        """Have all look whether they missed a number. Called in a loop."""
+        self._has_missed = False
+        self._late.clear()
         try:
-            _called(function)
+            for number in list(self._calls):
+                self.tell(number)
+            for driver in self._drivers.values():
+                driver.wake_all()
+        except BaseException:
+            self._has_missed = True
+            raise
+
+    def call(self, function: Callable[..., Awaitable[object] | object], *arguments: object) -> None:
+        """Have a function of the program's called soon. It may be a coroutine function.
+
+        Where no event loop runs it is called now.
+        """
+        running = asyncio._get_running_loop()
+        if running is not None:
+            running.call_soon(call_handler, running, function, *arguments)
+            return
+        for loop in self._drivers:
+            if loop.is_running():  # in another thread
+                with contextlib.suppress(RuntimeError):  # it was closed just now
+                    loop.call_soon_threadsafe(call_handler, loop, function, *arguments)
+                    return
+        try:
+            function(*arguments)
         except Exception:
             logger.exception("Exception in %r of ucxio", function)
 
     def progress(self) -> bool:
         """Make a round of progress."""
-        ended, again = self.core.turn(1)
-        for number in ended:
-            self.tell(number)
+        try:
+            ended, again = self.core.turn(1)
+            for number in ended:
+                self.tell(number)
+        except BaseException:
+            self._has_missed = True
+            for driver in self._drivers.values():
+                driver.miss()
+            raise
         return bool(ended) or again == 0
 
     def listen(
@@ -171,19 +200,18 @@ class Context:
         return allocator(length)
 
 
-def _tell(reference: weakref.ref[Context], number: int) -> None:
+def _tell(reference: weakref.ref[Context], number: int | None) -> None:
     context = reference()
-    if context is not None:
+    if context is None:
+        return
+    if number is None:
+        context.tell_all()
+    else:
         context.tell(number)
 
 
 def _is_in_loop() -> bool:
     return asyncio._get_running_loop() is not None
-
-
-def _called(function: Callable[[], Awaitable[object] | object]) -> Awaitable[object] | None:
-    made = function()
-    return made if inspect.isawaitable(made) else None
 
 
 async def _numeric(host: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 from .._buffer import Buffer
 from .._core import MessageEndpoint, Operation, is_forked_child, size_of_buffer
+from ..aio._driver import set_done
 from ..errors import Error
 from ._truth import Truth
 from .exceptions import (
@@ -83,8 +84,7 @@ class Endpoint:
         """Look at the connection: it stands, it ended, or an active message has come."""
         waiters, self._waiters = self._waiters, []
         for each in waiters:
-            if not each.done():
-                each.set_result(None)
+            set_done(each)
         if self._ctx is not None:
             self._ctx.listen_to(self._number, self._told)
         if self._has_ended():
@@ -236,8 +236,8 @@ class Endpoint:
         from_any = context.core.receive
         started = from_any(buffer, number) if forced else core.receive(buffer, number)
         lengths = await self._receive(context, started, doing)
-        self._count_received()
         check_length(doing, *lengths)
+        self._count_received()
 
     async def recv_multi(
         self, tag: Hashable | None = None, force_tag: bool = False
@@ -274,7 +274,8 @@ class Endpoint:
     async def am_recv(self) -> Any:
         """Receive the next buffer of `am_send`, in one that a registered allocator makes.
 
-        See `ucxio.ucp.register_am_allocator`.
+        See `ucxio.ucp.register_am_allocator`. A message that the allocator has no buffer for is
+        refused: its sender, too, may get UCXError.
         """
         self._refuse_by_address("am_recv")
         if self._ep is None or not self._ep.has_active:
@@ -353,6 +354,8 @@ class Endpoint:
             self.abort()
             return
         if self._is_closing:
+            while self._ep is not None:  # another task closes it
+                await self._news()
             return
         self._is_closing = True
         self._cancel_receives()
@@ -448,5 +451,7 @@ class Endpoint:
         return f"# endpoint {self._uid:#x}, {core.state}\n#   peer: {core.peer}{lanes}\n"
 
     def __repr__(self) -> str:
+        if is_forked_child():
+            return f"<ucxio.ucp.Endpoint {self._uid:#x} of the parent>"
         peer = "" if self._ep is None else f" to {self._ep.peer}"
         return f"<ucxio.ucp.Endpoint {self._uid:#x}{peer}, {'closed' if self.closed else 'open'}>"

@@ -1,6 +1,7 @@
 """The exceptions of `ucxio.ucp`, by the names of UCX-Py's.
 
-The cause of each is the `ucxio.Error` that the library raised, where there is one.
+The cause of each is the `ucxio.Error` that the library raised, where there is one. UCX-Py raises
+UCXError for failures that have a class of their own here, so these classes are UCXErrors.
 """
 
 from __future__ import annotations
@@ -45,55 +46,35 @@ class UCXCanceled(UCXBaseException):
     """The endpoint ended, or the operation was given up, before a message came."""
 
 
-class UCXConnectionReset(UCXBaseException):
+class UCXConnectionReset(UCXError):
     """The peer has gone without a goodbye."""
 
 
-class UCXMsgTruncated(UCXBaseException):
+class UCXMsgTruncated(UCXError):
     """The message has not the length of the buffer."""
 
 
-class UCXNotConnected(UCXBaseException):
+class UCXNotConnected(UCXError):
     """No listener accepts at the address."""
 
 
-class UCXUnreachable(UCXBaseException):
+class UCXUnreachable(UCXError):
     """No transport, or no route, leads to the peer."""
-
-
-# UCX-Py raises UCXError for these failures, too, by another way.
-class _Reset(UCXConnectionReset, UCXError):
-    pass
-
-
-class _Truncated(UCXMsgTruncated, UCXError):
-    pass
-
-
-class _Refused(UCXNotConnected, UCXError):
-    pass
-
-
-class _Unreachable(UCXUnreachable, UCXError):
-    pass
 
 
 _by_code: dict[ErrorCode, type[Exception]] = {
     ErrorCode.bad_configuration: UCXConfigError,
     ErrorCode.canceled: UCXCanceled,
     ErrorCode.closed: UCXCanceled,
-    ErrorCode.connection_refused: _Refused,
-    ErrorCode.connection_reset: _Reset,
-    ErrorCode.closed_by_peer: _Reset,
-    ErrorCode.host_not_found: _Unreachable,
-    ErrorCode.message_truncated: _Truncated,
+    ErrorCode.connection_refused: UCXNotConnected,
+    ErrorCode.connection_reset: UCXConnectionReset,
+    ErrorCode.closed_by_peer: UCXConnectionReset,
+    ErrorCode.host_not_found: UCXUnreachable,
+    ErrorCode.message_truncated: UCXMsgTruncated,
     ErrorCode.timed_out: TimeoutError,
-    ErrorCode.unreachable: _Unreachable,
+    ErrorCode.unreachable: UCXUnreachable,
 }
 _ends = (ErrorCode.connection_reset, ErrorCode.closed_by_peer)
-
-for _each in (_Reset, _Truncated, _Refused, _Unreachable):
-    _each.__name__ = _each.__qualname__ = _each.__bases__[0].__name__
 
 
 def failure_of(failed: Error, doing: str) -> Exception:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
-from .._core import MessageListener
+from .._core import MessageListener, is_forked_child
 from ._truth import Truth
 from .endpoint import Endpoint
 
@@ -36,7 +36,7 @@ class Listener:
         if self._ctx is None:
             return
         for core in self._core.take_peers():
-            self._ctx.call(partial(self._callback, Endpoint(core, self._ctx)))
+            self._ctx.call(self._callback, Endpoint(core, self._ctx))
 
     @property
     def closed(self) -> Truth:
@@ -54,9 +54,15 @@ class Listener:
         return self._port
 
     def close(self) -> None:
-        """Stop listening. Endpoints live on. Idempotent."""
+        """Stop listening. Endpoints live on. Idempotent.
+
+        The callback still gets the peers that have connected before, in a running event loop.
+        Those that are connecting are refused.
+        """
         if self._ctx is None:
             return
+        if asyncio._get_running_loop() is not None and not is_forked_child():
+            self._told()
         self._ctx.forget(self._core.number)
         self._core.close()
         self._ctx = None

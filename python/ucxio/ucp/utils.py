@@ -26,8 +26,10 @@ def hash64bits(*args: object) -> int:
 def stable_hash(tag: Hashable) -> int:
     """Return a hash of a tag that is equal in all processes, for text, bytes, numbers and tuples.
 
-    Equal tags have equal hashes.
+    Equal tags have equal hashes. -1 and -2 have one, as with `hash`.
     """
+    if tag is None:
+        return hash64bits("none")
     if isinstance(tag, str):
         return hash64bits("str", str(tag))
     if isinstance(tag, bytes):
