@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import pickle
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import Process, Run, forked, run_in, soon, until
+from conftest import Process, Run, forked, new_messages, run_in, soon, until
 
 import ucxio
 from ucxio import ucp
 from ucxio.ucp import exceptions, utils
 
+anew = pytest.fixture(autouse=True)(new_messages)
 
-@pytest.fixture(autouse=True)
-def anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A context for each test, and nothing that is left of it."""
-    for name in ("UCXPY_IFNAME", "UCXPY_CONNECT_TIMEOUT", "UCX_TLS", "UCX_SEG_SIZE"):
-        monkeypatch.delenv(name, raising=False)
-    gc.collect()
-    ucp.reset()
-    yield
-    gc.collect()
-    ucp.reset()
+
+class Program(Process):
+    """A program that waits for as long as a machine may stall."""
+
+    def __init__(self, program: str, *arguments: str, **environment: str) -> None:
+        patient = "from ucxio import ucp\nucp._last_words = ucp._close_timeout = 60.0\n"
+        super().__init__(patient + program, *arguments, **environment)
 
 
 # As programs of UCX-Py are written, but for the import.
@@ -74,9 +70,9 @@ asyncio.run(main())
 @pytest.mark.parametrize("interface", ["", "lo"])
 def test_examples_run(interface: str) -> None:
     told = {"UCXPY_IFNAME": interface} if interface else {}
-    with Process(server, **told) as serves:
+    with Program(server, **told) as serves:
         port = serves.line()
-        with Process(client, port) as asks:
+        with Program(client, port) as asks:
             assert asks.end() == (0, "", "")
         assert serves.end() == (0, "", "")
 
@@ -121,10 +117,10 @@ asyncio.run(main())
 
 
 def test_peers_connect_by_worker_address() -> None:
-    with Process(by_address_server) as serves:
+    with Program(by_address_server) as serves:
         address = serves.line()
         for _ in range(2):
-            with Process(by_address_client, address) as asks:
+            with Program(by_address_client, address) as asks:
                 assert asks.end() == (0, "", "")
         assert serves.end() == (0, "", "")
 
@@ -176,7 +172,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("kind", ["recv", "am_recv"])
 def test_killed_peer_is_told(run: Run[None], kind: str) -> None:
-    with Process(answering) as serves:
+    with Program(answering) as serves:
         port = int(serves.line())
 
         async def program() -> None:
@@ -273,13 +269,13 @@ def test_calls_without_a_context(run: Run[None]) -> None:
 def test_tags_are_alike_in_all_processes() -> None:
     program = """
 from ucxio.ucp import utils
-print(utils.stable_hash(("x", b"y", 1, 2.5)), utils.hash64bits("a", 1))
+print(utils.stable_hash(("x", b"y", 1, 2.5, None)), utils.hash64bits("a", 1))
 """
     found = set()
     for seed in ("1", "2"):
-        with Process(program, PYTHONHASHSEED=seed) as running:
+        with Program(program, PYTHONHASHSEED=seed) as running:
             found.add(running.end())
-    here = f"{utils.stable_hash(('x', b'y', True, 2.5))} {utils.hash64bits('a', 1)}\n"
+    here = f"{utils.stable_hash(('x', b'y', True, 2.5, None))} {utils.hash64bits('a', 1)}\n"
     assert found == {(0, here, "")}
 
 
@@ -329,7 +325,7 @@ def test_loop_is_told_what_came_without_one() -> None:
         assert await until(lambda: told)
 
     listener = ucp.create_listener(told.append)
-    with Process(waiting_client, str(listener.port)) as running:
+    with Program(waiting_client, str(listener.port)) as running:
         assert running.line() == "begun"
         # The listener answers without a loop.
         assert soon(lambda: (ucp.progress(), ucp._get_ctx()._late)[1])
@@ -355,11 +351,32 @@ before = """
 import asyncio
 from ucxio import ucp
 loop = asyncio.new_event_loop()
-listener = ucp.create_listener(print)
+accepted = []
 address = ucp.get_worker_address()
-async def run(call):
-    await call()
+async def pair():
+    global listener
+    listener = ucp.create_listener(accepted.append)
+    made = await ucp.create_endpoint(listener.ip, listener.port)
+    async with asyncio.timeout(100):
+        while not accepted:
+            await asyncio.sleep(0.001)
+    return made, accepted.pop()
+mine, other = loop.run_until_complete(pair())
+run = loop.run_until_complete
 calls = {
+    "recv of endpoint": lambda: run(mine.recv(bytearray(1))),
+    "recv with a forced tag": lambda: run(mine.recv(bytearray(1), tag=1, force_tag=True)),
+    "recv_multi": lambda: run(mine.recv_multi()),
+    "send": lambda: run(mine.send(b"x")),
+    "am_recv": lambda: run(mine.am_recv()),
+    "am_send": lambda: run(mine.am_send(b"x")),
+    "flush of endpoint": lambda: run(mine.flush()),
+    "close": lambda: run(mine.close()),
+    "closed": lambda: mine.closed,
+    "ucx_info": mine.ucx_info,
+    "handle": mine.get_ucp_endpoint,
+    "handle of worker": ucp.get_ucp_worker,
+    "flush": lambda: run(ucp.flush()),
     "recv": lambda: loop.run_until_complete(ucp.recv(bytearray(1), 1)),
     "address": ucp.get_worker_address,
     "config": ucp.get_config,
@@ -370,14 +387,26 @@ calls = {
         ucp.create_endpoint_from_worker_address(address)),
 }
 """
+in_child = """
+repr(mine)
+mine.abort()
+listener.close()
+"""
 after = """
+# Nothing of the parent's has changed.
+async def end():
+    await other.send(b"x")
+    await mine.recv(bytearray(1))
+    await mine.close()
+    await other.close()
+loop.run_until_complete(end())
 listener.close()
 loop.close()
 """
 
 
 def test_forked_child_is_refused() -> None:
-    with Process(forked(before, "", after)) as running:
+    with Program(forked(before, in_child, after)) as running:
         assert running.end() == (0, "", "")
 
 
@@ -402,7 +431,7 @@ if sys.argv[1] == "closed":
 print("made")
 """
     for how in ("closed", "open"):
-        with Process(program, how) as running:
+        with Program(program, how) as running:
             assert running.end() == (0, "made\n", "")
 
 
@@ -422,7 +451,7 @@ asyncio.run(main())
     async def program() -> None:
         accepted: asyncio.Future[ucp.Endpoint] = asyncio.get_running_loop().create_future()
         listener = ucp.create_listener(accepted.set_result)
-        with Process(sends, str(listener.port)) as running:
+        with Program(sends, str(listener.port)) as running:
             peer = await accepted
             assert await asyncio.to_thread(running.end) == (0, "", "")
             came = bytearray(1000)
