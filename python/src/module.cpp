@@ -17,6 +17,7 @@
 #include "errors.hpp"
 #include "loop_operation.hpp"
 #include "loop_worker.hpp"
+#include "pipe_object.hpp"
 #include "region_object.hpp"
 #include "server_object.hpp"
 #include "shared_view.hpp"
@@ -61,6 +62,7 @@ void end(double limit) {
 void end_of_interpreter() {
   if (ucx::is_forked_child()) return;
   without_gil::end_of_interpreter(std::chrono::seconds(2));
+  end_pipes();
   close_servers();
 }
 
@@ -77,6 +79,7 @@ NB_MODULE(_core, module) {
   add_client(module);
   add_loop_operation(module);
   add_loop_worker(module);
+  add_pipe(module);
   add_server(module);
   module.def(
       "check_buffer",
