@@ -228,6 +228,12 @@ def _close_buffer(file: Any, raw: Pipe, below: Any) -> None:
     below.close()
 
 
+def _shown(file: Any) -> str:
+    """Return how an end with a buffer shows."""
+    closed = " closed" if file._raw.closed else ""
+    return f"<ucxio.pipes.{type(file).__name__} {file.name!r} mode={file.mode!r}{closed}>"
+
+
 class _Buffered(Discarding):
     """What ends with a buffer have in common."""
 
@@ -271,8 +277,7 @@ class _Buffered(Discarding):
         _collect(self)
 
     def __repr__(self) -> str:
-        closed = " closed" if self.raw.closed else ""
-        return f"<ucxio.pipes.{type(self).__name__} {self.raw.name!r}{closed}>"
+        return _shown(self)
 
 
 class PipeReader(_Buffered, io.BufferedReader):
@@ -307,6 +312,9 @@ class PipeText(Discarding, io.TextIOWrapper):
 
     def __del__(self) -> None:
         _collect(self)
+
+    def __repr__(self) -> str:
+        return _shown(self)
 
 
 def _check_mode(mode: str) -> tuple[str, bool]:
