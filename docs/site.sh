@@ -21,6 +21,7 @@ docs/check_public.py "$folder/xml"
 cp docs/mkdocs.yml "$folder/"
 cp README.md CHANGELOG.md LICENSE "$folder/pages/"
 cp -r examples include "$folder/pages/"
+cp --parents python/examples/*.py "$folder/pages/"
 (cd docs && find . \( -name "*.md" ! -name api.md -o -name '*.svg' \) -exec cp --parents -t "$folder/pages/docs" {} +)
 docs/python_reference.py "$folder/pages/docs/reference/python-api.md"
 mv "$folder/html" "$folder/pages/api"

@@ -162,9 +162,9 @@ def test_what_is_no_clean_end_is_a_failure(meeting: str, run: Run[None], how: st
                 ends.pop()
         else:
             writer = ends.pop()
-            await writer.write(bytes(8 << 20))  # more than the reader's process takes unread
+            await writer.write(whole)
             closing = asyncio.ensure_future(writer.close())
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # the reader, of the same loop, can not answer meanwhile
             closing.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await closing
@@ -268,6 +268,16 @@ def test_calls_that_make_no_sense(place: str, local_server: ucxio.Server, run: R
                 await call()
 
     run(main())
+
+
+def test_pipe_belongs_to_its_loop(place: str) -> None:
+    first = asyncio.new_event_loop()
+    reader, writer = first.run_until_complete(both(place))
+    for call in reader.read, reader.close, reader.discard, writer.flush:
+        with pytest.raises(RuntimeError, match="another event loop"):
+            asyncio.run(call())
+    first.run_until_complete(asyncio.wait_for(asyncio.gather(writer.close(), reader.close()), 60))
+    first.close()
 
 
 def test_pipe_costs_nothing_while_it_waits_and_goes_with_its_loop(

@@ -131,9 +131,12 @@ class Pipe:
         """
         if self._core is None:
             return
+        if self._driver.is_over:
+            self._drop()
+            return
+        core = self._checked()
         try:
-            if not self._driver.is_over:
-                await self._driver.finish(self._checked().close())
+            await self._driver.finish(core.close())
         finally:
             self._drop()
 
@@ -146,6 +149,7 @@ class Pipe:
         if core is None:
             return
         if not self._driver.is_over:
+            self._driver.check()
             self._counts = core.received, core.sent
             core.abort()
             self._driver.turn()  # so that the other end is told
