@@ -276,7 +276,8 @@ def test_pipe_belongs_to_its_loop(place: str) -> None:
     for call in reader.read, reader.close, reader.discard, writer.flush:
         with pytest.raises(RuntimeError, match="another event loop"):
             asyncio.run(call())
-    first.run_until_complete(asyncio.wait_for(asyncio.gather(writer.close(), reader.close()), 60))
+    first.run_until_complete(asyncio.wait_for(writer.close(), 60))
+    first.run_until_complete(asyncio.wait_for(reader.close(), 60))
     first.close()
 
 
