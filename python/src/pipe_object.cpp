@@ -68,8 +68,10 @@ ucx::worker_options worker_options_for(const ucx::pipe_options& options, bool in
 /// server may have a Unix socket for this user: all ends of a pipe go by it, or none.
 ucx::url way_to(const ucx::url& where, ucx::context_options& context,
                 std::chrono::nanoseconds limit) {
-  if (where.is_socket()) context.transports = {"socket"};
-  if (!where.is_tls()) return where;
+  if (!where.is_tls()) {
+    if (where.is_socket()) context.transports = {"socket"};
+    return where;
+  }
   if (context.transports.empty()) {
     ucx::client_options options;
     options.context = context;

@@ -82,6 +82,18 @@ def test_other_end_may_be_a_file_object(meeting: str, run: Run[None], is_writer:
     run(main())
 
 
+def test_bytes_go_by_tls_where_that_is_asked_for(run: Run[None]) -> None:
+    async def main(url: str) -> None:
+        reader, writer = await both(url, transports=["tls"])
+        await writer.write(b"by TLS")
+        await writer.close()
+        async with reader:
+            assert await reader.read() == b"by TLS"
+
+    with ucxio.Server(pipes=True) as server:
+        run(main(server.url_of("pipe")))
+
+
 def test_reads_straight_into_arrays(place: str, run: Run[None]) -> None:
     async def main() -> None:
         reader, writer = await both(place)
@@ -162,9 +174,10 @@ def test_what_is_no_clean_end_is_a_failure(meeting: str, run: Run[None], how: st
                 ends.pop()
         else:
             writer = ends.pop()
-            await writer.write(whole)
+            # More than the reader's process takes unread: else it may have been told the end.
+            await writer.write(bytes(8 << 20))
             closing = asyncio.ensure_future(writer.close())
-            await asyncio.sleep(0)  # the reader, of the same loop, can not answer meanwhile
+            await asyncio.sleep(0)
             closing.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await closing

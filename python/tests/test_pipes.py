@@ -72,6 +72,15 @@ def test_bytes_arrive_and_then_the_end(meeting: str) -> None:
     assert writer.sent == len(whole)
 
 
+def test_bytes_go_by_tls_where_that_is_asked_for() -> None:
+    with ucxio.Server(pipes=True) as server:
+        reader, writer = both(server.url_of("pipe"), transports=["tls"])
+        thread = on_thread(lambda: (writer.write(whole), writer.close()))
+        with reader:
+            assert reader.read() == whole
+        thread.join(120)
+
+
 def test_reads_straight_into_arrays(place: str) -> None:
     reader, writer = both(place, ("rb", 0), ("wb", 0))
     sent = numpy.arange(200_000.0)

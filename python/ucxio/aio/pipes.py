@@ -27,7 +27,8 @@ class Pipe:
     -----
     A reader sees the end only after a clean `close` of the writer. Leaving an ``async with`` block
     by an exception, `discard` and garbage collection give up: the other end fails. So does a
-    cancelled `close`. After a cancelled `read` or `flush` the pipe goes on.
+    cancelled `close`, unless the readers' processes have all bytes. After a cancelled `read` or
+    `flush` the pipe goes on.
     """
 
     def __init__(self, core: _core.LoopPipe, name: str, mode: str, driver: Driver) -> None:
