@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <ios>
 #include <mutex>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include <nanobind/stl/map.h>

@@ -1,7 +1,9 @@
 // One end of a pipe to another process, for Python.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <ios>
 #include <map>
 #include <memory>
 #include <optional>
