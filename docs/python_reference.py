@@ -10,7 +10,7 @@ import re
 import sys
 
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent / "python" / "ucxio"
-MODULES = ["ucxio", "ucxio.aio", "ucxio.ucp", "ucxio.fsspec", "ucxio.safetensors"]
+MODULES = ["ucxio", "ucxio.aio", "ucxio.ucp", "ucxio.ucp.exceptions", "ucxio.fsspec", "ucxio.safetensors"]
 SPECIAL = {"__getitem__", "__call__", "__iter__", "__len__"}
 TITLE = """# Python API
 
@@ -41,6 +41,8 @@ class Module:
                 parts = parts[: len(parts) - node.level + 1]
                 source = ".".join(parts + ([node.module] if node.module else []))
                 for each in node.names:
+                    if not node.module and file_of(f"{source}.{each.name}"):
+                        continue  # a module is no class, and no function
                     self.imported[each.asname or each.name] = (source, each.name)
         for node in self.tree.body:
             if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

@@ -6,6 +6,7 @@
 #include <ios>
 #include <mutex>
 #include <span>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -109,6 +110,29 @@ std::shared_ptr<pipe_object::state> note(pipe_worker by, ucx::async_pipe&& made)
   return noted;
 }
 
+/// Lets go of a pipe that another thread dropped meanwhile: its worker's end waits for threads.
+struct dropped_at_end {
+  std::shared_ptr<pipe_object::state> of;
+
+  ~dropped_at_end() {
+    if (of.use_count() > 1) return;
+    const without_gil free;
+    of.reset();
+  }
+};
+
+/// Refuses to go on behind bytes that nobody got.
+/// REQUIRES: a later read has ended.
+void refuse_gap(pipe_object::state& of) {
+  std::size_t lost = 0;
+  for (const auto& each : of.interrupted) lost += *each;
+  if (lost > 0) {
+    throw ucx::error(ucx::errc::canceled, "an interrupted read had read " + std::to_string(lost) +
+                                              " bytes, which are lost: reading does not go on");
+  }
+  of.interrupted.clear();
+}
+
 nb::object nothing() { return nb::none(); }
 
 }  // namespace
@@ -128,19 +152,31 @@ std::shared_ptr<pipe_object::state> pipe_object::open() const {
 }
 
 nb::object pipe_object::read_into(nb::handle buffer) {
-  const std::shared_ptr<state> of = open();
+  const dropped_at_end held{open()};
+  const std::shared_ptr<state>& of = held.of;
   borrowed lent;
   const std::span<std::byte> into = lent.take_buffer(buffer, use::write);
   // An interrupted read leaves them to the request.
-  std::size_t& count = lent.make<std::size_t>();
+  const auto count = std::make_shared<std::size_t>(0);
+  lent.keep(count);
   lent.make<pipe_worker>() = of->by.loop ? pipe_worker() : of->by;
-  return finish_transfer(
-      of->by.loop, lent, [of, into, &count] { return of->pipe.start_read(into, count); },
-      [&count] { return nb::object(nb::int_(count)); });
+  try {
+    return finish_transfer(
+        of->by.loop, lent, [of, into, count] { return of->pipe.start_read(into, *count); },
+        [of, count] {
+          refuse_gap(*of);
+          return nb::object(nb::int_(*count));
+        });
+  } catch (const nb::python_error&) {
+    // It may end well nevertheless. The next read, which ends later, is to tell that.
+    of->interrupted.push_back(count);
+    throw;
+  }
 }
 
 nb::object pipe_object::write_from(nb::handle buffer) {
-  const std::shared_ptr<state> of = open();
+  const dropped_at_end held{open()};
+  const std::shared_ptr<state>& of = held.of;
   borrowed lent;
   const std::span<const std::byte> from = lent.take_buffer(buffer, use::read);
   lent.make<pipe_worker>() = of->by.loop ? pipe_worker() : of->by;
@@ -151,7 +187,8 @@ nb::object pipe_object::write_from(nb::handle buffer) {
 
 template <class Start>
 nb::object pipe_object::ask(Start start) const {
-  const std::shared_ptr<state> of = open();
+  const dropped_at_end held{open()};
+  const std::shared_ptr<state>& of = held.of;
   return finish_question(
       of->by.loop, [of, start] { return start(of->pipe); }, nothing);
 }

@@ -36,6 +36,8 @@ class pipe_object {
   struct state {
     pipe_worker by;
     ucx::async_pipe pipe;
+    /// How many bytes the last reads have read that signal handlers ended: nobody got those.
+    std::vector<std::shared_ptr<std::size_t>> interrupted = {};
   };
   explicit pipe_object(std::shared_ptr<state> of) : state_(std::move(of)) {}
   pipe_object(pipe_object&&) noexcept = default;
@@ -43,6 +45,7 @@ class pipe_object {
   ~pipe_object();
 
   /// Reads some bytes. The result is how many; 0 is the clean end.
+  /// Errors: canceled (an interrupted read had read bytes before this one).
   nanobind::object read_into(nanobind::handle buffer);
   /// Writes all of `buffer`.
   nanobind::object write_from(nanobind::handle buffer);

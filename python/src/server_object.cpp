@@ -144,7 +144,12 @@ server_object::server_object(const std::string& bind, const std::vector<std::str
   note(server_);
   if (!pipes) return;
   const without_gil free;
-  broker_ = std::make_shared<ucx::pipe_broker>(*server_);
+  try {
+    broker_ = std::make_shared<ucx::pipe_broker>(*server_);
+  } catch (...) {
+    server_.reset();  // its end waits for threads: not with the GIL
+    throw;
+  }
 }
 
 server_object::~server_object() {

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy
 import pytest
-from conftest import Process, Run, is_free, until, ways
+from conftest import Process, Run, is_free, soon, until, ways
 from test_pipes import program as other_end
 
 import ucxio
@@ -203,7 +203,7 @@ def test_writer_learns_that_the_reader_left(place: str, run: Run[None]) -> None:
         await reader.close()
 
         async def write() -> None:
-            while True:
+            while True:  # `run` has a bound
                 await writer.write(whole)
                 await writer.flush()
 
@@ -231,7 +231,7 @@ def test_reader_of_a_killed_writer_fails(place: str, run: Run[None]) -> None:
 def test_opening_is_cancelled(meeting: str, run: Run[None]) -> None:
     async def main() -> None:
         opening = asyncio.ensure_future(aio.open_pipe(meeting))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # it has begun, or not: the outcome is the same
         opening.cancel()
         with pytest.raises(asyncio.CancelledError):
             await opening
@@ -286,12 +286,113 @@ def test_calls_that_make_no_sense(place: str, local_server: ucxio.Server, run: R
 def test_pipe_belongs_to_its_loop(place: str) -> None:
     first = asyncio.new_event_loop()
     reader, writer = first.run_until_complete(both(place))
-    for call in reader.read, reader.close, reader.discard, writer.flush:
+    for call in reader.read, reader.close, writer.flush:
         with pytest.raises(RuntimeError, match="another event loop"):
             asyncio.run(call())
     first.run_until_complete(asyncio.wait_for(writer.close(), 60))
     first.run_until_complete(asyncio.wait_for(reader.close(), 60))
     first.close()
+
+
+def test_pipe_is_given_up_in_another_loop(place: str) -> None:
+    first = asyncio.new_event_loop()
+    reader, writer = first.run_until_complete(both(place))
+    failed = OwnError()
+    asyncio.run(writer.__aexit__(OwnError, failed, None))  # raises nothing instead of it
+    assert writer.closed
+    with pytest.raises(ConnectionResetError):
+        first.run_until_complete(asyncio.wait_for(reader.read(), 60))
+    for _ in range(2):
+        asyncio.run(reader.discard())
+        assert reader.closed
+    first.run_until_complete(asyncio.sleep(0))
+    assert not writer._driver._is_watched
+    first.close()
+
+
+def test_several_tasks_close(place: str, run: Run[None]) -> None:
+    async def main() -> None:
+        reader, writer = await both(place)
+        await writer.write(whole)
+        found, *ends = await asyncio.gather(reader.read(), *(writer.close() for _ in range(3)))
+        assert (found == whole, ends) == (True, [None] * 3)
+        await asyncio.gather(reader.close(), reader.close())
+
+    run(main())
+
+
+def test_several_tasks_see_that_closing_fails(place: str, run: Run[None]) -> None:
+    async def main() -> None:
+        reader, writer = await both(place)
+        # More than the reader's process takes unread, so that closing waits.
+        await writer.write(bytes(8 << 20))
+        closing = [asyncio.ensure_future(writer.close()) for _ in range(3)]
+        await asyncio.sleep(0)
+        await reader.discard()
+        for each in closing:
+            with pytest.raises(ucxio.Error) as failed:
+                await each
+            assert failed.value.code in ("broken_pipe", "connection_reset")
+        await writer.close()
+
+    run(main())
+
+
+def test_bytes_that_a_cancelled_read_had_are_read_next(place: str, run: Run[None]) -> None:
+    async def main() -> None:
+        reader, writer = await both(place)
+        buffer = bytearray(3)
+        reading = asyncio.ensure_future(reader.readinto(buffer))
+        await asyncio.sleep(0)
+        await writer.write(b"abcdef")
+        flushing = asyncio.ensure_future(writer.flush())
+        await asyncio.sleep(0)
+
+        def has_come() -> bool:
+            # The task of the read does not run meanwhile.
+            writer._driver.turn()
+            reader._driver.turn()
+            return reader.received > 0
+
+        assert not reading.done()
+        assert soon(has_come)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        await flushing
+        assert is_free(buffer)
+        assert await reader.read(2) == b"ab"
+        assert await reader.readinto(buffer) == 1
+        assert buffer == b"cbc"
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await reader.read()
+        await writer.close()
+        async with reader:
+            assert await reader.read() == b"def"
+
+    run(main())
+
+
+def test_no_write_follows_one_that_failed(place: str, run: Run[None]) -> None:
+    async def main() -> None:
+        reader, writer = await both(place, window=64 << 10)
+        with pytest.raises(TypeError):
+            await writer.write("text")  # type: ignore[arg-type]
+        await writer.write(b"some")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await writer.write(bytes(4 << 20))
+        for call in lambda: writer.write(bytes(4 << 20)), writer.flush:
+            with pytest.raises(ucxio.Error, match="does not go on"):
+                await call()
+        with pytest.raises(ucxio.Error):
+            await writer.close()
+        async with reader:
+            with pytest.raises(ConnectionResetError):
+                await reader.read()
+
+    run(main())
 
 
 def test_pipe_costs_nothing_while_it_waits_and_goes_with_its_loop(

@@ -19,14 +19,20 @@ file = Path(__file__).parent.parent.parent / "docs" / "python_reference.py"
 modules = [ucxio, ucxio.aio, ucxio.fsspec, ucxio.safetensors]
 
 
-@pytest.fixture(scope="module")
-def page() -> str:
+def made_page(package: Path | None = None) -> str:
     described = importlib.util.spec_from_file_location("python_reference", file)
     assert described is not None
     assert described.loader is not None
     made = importlib.util.module_from_spec(described)
     described.loader.exec_module(made)
+    if package is not None:
+        made.PACKAGE = package
     return str(made.page())
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return made_page()
 
 
 @pytest.mark.parametrize("module", modules, ids=lambda module: module.__name__)
@@ -48,3 +54,9 @@ def test_page_has_no_sections_that_were_not_understood(page: str) -> None:
     assert "``" not in re.sub(r"```", "", page)
     assert "#### Pipe.readinto\n" in page
     assert "await read(size=-1, /)" in page
+
+
+def test_modules_among_the_public_names_have_no_page_of_a_name(tmp_path: Path) -> None:
+    (tmp_path / "__init__.py").write_text('from . import inner\n__all__ = ["inner"]\n')
+    (tmp_path / "inner.py").write_text("__all__ = []\n")
+    assert "inner" not in made_page(tmp_path)

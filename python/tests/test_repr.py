@@ -71,3 +71,15 @@ def test_pipes_say_their_kind_name_and_mode() -> None:
                 assert repr(writer) == f"<ucxio.pipes.PipeWriter {url!r} mode='wb'>"
                 assert repr(reader) == f"<ucxio.pipes.{kind} {url!r} mode={mode!r}>"
             assert repr(reader) == f"<ucxio.pipes.{kind} {url!r} mode={mode!r} closed>"
+
+
+def test_files_that_were_detached_say_so(local_server: ucxio.Server) -> None:
+    with ucxio.Server("unix:", pipes=True) as server:
+        reader, writer = both(server.url_of("pipe"), "r", "wb")
+        with reader.detach(), writer.detach():
+            assert repr(reader) == "<ucxio.pipes.PipeText detached>"
+            assert repr(writer) == "<ucxio.pipes.PipeWriter detached>"
+    with local_server.publish("data", bytes(8)) as shown:
+        file = ucxio.open(shown.url)
+        with file.detach():
+            assert repr(file) == f"<ucxio.files.{type(file).__name__} detached>"

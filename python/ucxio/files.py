@@ -398,8 +398,12 @@ def _collect(file: Any) -> None:
 
 def _shown(file: Any) -> str:
     """Return how a file with a buffer shows."""
-    closed = " closed" if file._raw.closed else ""
-    return f"<ucxio.files.{type(file).__name__} {file.name!r} mode={file.mode!r}{closed}>"
+    kind = type(file).__name__
+    try:
+        closed = " closed" if file._raw.closed else ""
+        return f"<ucxio.files.{kind} {file.name!r} mode={file.mode!r}{closed}>"
+    except ValueError:
+        return f"<ucxio.files.{kind} detached>"
 
 
 class _Buffered(Discarding):

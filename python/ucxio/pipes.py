@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import atexit
+import codecs
 import contextlib
+import functools
 import io
 import warnings
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
-from typing import IO, Any, Literal, Self, TypedDict, Unpack, cast, overload
+from typing import IO, Any, Literal, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 from . import _core
 from ._buffer import Buffer
 from ._closing import Discarding
+from .errors import Error, ErrorCode
 
 __all__ = ["Pipe", "PipeOptions", "open_pipe"]
 
@@ -21,6 +24,31 @@ _default_buffer = 1 << 20
 
 _modes: dict[str, Literal["read", "write", "both"]] = {"rb": "read", "wb": "write", "r+b": "both"}
 _open_pipes: weakref.WeakSet[Pipe] = weakref.WeakSet()
+
+
+def _has_begun(failed: BaseException) -> bool:
+    """Return whether a call may have moved bytes: it did not fail for its arguments alone."""
+    if isinstance(failed, Error | UnicodeDecodeError):
+        return True
+    if isinstance(failed, UnicodeEncodeError | io.UnsupportedOperation):
+        return False
+    # What a signal handler raises has its frame.
+    is_raised_here = failed.__traceback__ is None or failed.__traceback__.tb_next is None
+    return not (is_raised_here and isinstance(failed, TypeError | ValueError | BufferError))
+
+
+class _Failure:
+    """Why a direction does not go on. What goes on after a time-out is not to be tried again."""
+
+    def __init__(self, failed: BaseException, what: str, name: str) -> None:
+        self._code = ErrorCode.canceled
+        if isinstance(failed, Error) and failed.code != ErrorCode.timed_out:
+            self._code = failed.code
+        why = str(failed) or type(failed).__name__
+        self._text = f"{name}: {what} does not go on after a failure: {why}"
+
+    def error(self) -> Error:
+        return Error(_core.errno_of(self._code), self._text, self._code)
 
 
 class Pipe(Discarding, io.RawIOBase):
@@ -31,6 +59,9 @@ class Pipe(Discarding, io.RawIOBase):
     A reader sees the end only after a clean `close` of the writer. Leaving a ``with`` block by an
     exception, `discard`, garbage collection and the end of the process give up: the other end
     fails. One thread at a time reads, and one writes.
+
+    After a failed write no other one is possible, and `close` fails. A failed `readinto` has read
+    nothing, so reading goes on. It does not after a failed `readall` or `readline` that had bytes.
     """
 
     def __init__(self, core: _core.Pipe, name: str, mode: str) -> None:
@@ -39,12 +70,32 @@ class Pipe(Discarding, io.RawIOBase):
         self.name = name
         self.mode = mode
         self._counts = 0, 0
+        self._is_buffered = False
+        self._unread: _Failure | None = None
+        self._unwritten: _Failure | None = None
         _open_pipes.add(self)
 
     def _open_core(self) -> _core.Pipe:
         if self._core is None:
             raise ValueError("I/O operation on closed file.")
         return self._core
+
+    def _fail(self, failed: BaseException, reading: bool) -> None:
+        """Let no call of this direction go on. A buffer above has lost bytes, or sent a part."""
+        core = self._core
+        if core is None or not _has_begun(failed):
+            return
+        if reading:
+            self._unread = self._unread or _Failure(failed, "reading", self.name)
+            return
+        self._unwritten = self._unwritten or _Failure(failed, "writing", self.name)
+        if self._is_buffered:
+            core.abort()  # the reader is not to take what comes for the whole
+
+    def _refuse_if_failed(self) -> None:
+        failure = self._unread or self._unwritten
+        if failure is not None and self._core is not None:
+            raise failure.error()
 
     def readable(self) -> bool:
         """Return whether this end reads."""
@@ -87,7 +138,14 @@ class Pipe(Discarding, io.RawIOBase):
         core = self._open_core()
         if self.mode == "wb":
             raise io.UnsupportedOperation("not readable")
-        return core.read_into(buffer)
+        if self._unread is not None:
+            raise self._unread.error()
+        try:
+            return core.read_into(buffer)
+        except BaseException as failed:
+            if self._is_buffered:
+                self._fail(failed, True)
+            raise
 
     def readall(self) -> bytes:
         """Return all bytes up to the clean end.
@@ -95,13 +153,44 @@ class Pipe(Discarding, io.RawIOBase):
         Raises
         ------
         Error
-            Those of `readinto`. The bytes that came before are lost then.
+            Those of `readinto`. The bytes that came before are lost then, and reading fails from
+            then on.
         """
         found = bytearray()
         piece = bytearray(_default_buffer)
-        while count := self.readinto(piece):
-            found += memoryview(piece)[:count]
-        return bytes(found)
+        try:
+            while count := self.readinto(piece):
+                found += memoryview(piece)[:count]
+            return bytes(found)
+        except BaseException as failed:
+            self._lose(failed, found)
+            raise
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        """Return a line, or as much of it. A byte at a time: a buffer is faster.
+
+        Raises
+        ------
+        Error
+            Those of `readall`.
+        """
+        found = bytearray()
+        try:
+            while size is None or size < 0 or len(found) < size:
+                one = self.read(1)
+                if not one:
+                    break
+                found += one
+                if one == b"\n":
+                    break
+            return bytes(found)
+        except BaseException as failed:
+            self._lose(failed, found)
+            raise
+
+    def _lose(self, failed: BaseException, found: bytearray) -> None:
+        if found or not isinstance(failed, Error):
+            self._fail(failed, True)
 
     def write(self, data: Buffer, /) -> int:
         """Write all of a buffer, and return how many bytes.
@@ -113,15 +202,21 @@ class Pipe(Discarding, io.RawIOBase):
         ------
         Error
             ``broken_pipe`` (the reader left: BrokenPipeError), ``connection_reset`` (it died),
-            ``timed_out``, ``protocol_error``. `close` then fails, and so does the reader, unless as
-            many bytes are written later.
+            ``timed_out``, ``protocol_error``. Part of it may be sent. Later writes and `close` then
+            fail, and so does the reader.
         TypeError, ValueError
             Those of `Region.write_from`.
         """
         core = self._open_core()
         if self.mode == "rb":
             raise io.UnsupportedOperation("not writable")
-        return core.write_from(data)
+        if self._unwritten is not None:
+            raise self._unwritten.error()
+        try:
+            return core.write_from(data)
+        except BaseException as failed:
+            self._fail(failed, False)
+            raise
 
     def flush(self) -> None:
         """Send what was written. Nothing is known about the reader.
@@ -132,6 +227,8 @@ class Pipe(Discarding, io.RawIOBase):
             Those of `write`.
         """
         core = self._open_core()
+        if self._unwritten is not None:
+            raise self._unwritten.error()
         if self.mode != "rb":
             core.flush()
 
@@ -230,8 +327,35 @@ def _close_buffer(file: Any, raw: Pipe, below: Any) -> None:
 
 def _shown(file: Any) -> str:
     """Return how an end with a buffer shows."""
-    closed = " closed" if file._raw.closed else ""
-    return f"<ucxio.pipes.{type(file).__name__} {file.name!r} mode={file.mode!r}{closed}>"
+    kind = type(file).__name__
+    try:
+        closed = " closed" if file._raw.closed else ""
+        return f"<ucxio.pipes.{kind} {file.name!r} mode={file.mode!r}{closed}>"
+    except ValueError:
+        return f"<ucxio.pipes.{kind} detached>"
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _guarded(method: _Method) -> _Method:
+    """Return a method of a buffer that gives up where it fails.
+
+    What `io` had taken out of its buffer, or out of the pipe, is lost then, and what it keeps is
+    written again: the pipe would go on as if all bytes had come once.
+    """
+
+    @functools.wraps(method)
+    def guarded(self: Any, *arguments: Any, **named: Any) -> Any:
+        raw: Pipe = self._raw
+        raw._refuse_if_failed()
+        try:
+            return method(self, *arguments, **named)
+        except BaseException as failed:
+            raw._fail(failed, raw.mode == "rb")
+            raise
+
+    return cast(_Method, guarded)
 
 
 class _Buffered(Discarding):
@@ -253,11 +377,6 @@ class _Buffered(Discarding):
         """The bytes that were written and sent."""
         return self._raw.sent
 
-    def flush(self) -> None:
-        """Send what was written. Nothing is known about the reader."""
-        super().flush()  # type: ignore[misc]
-        self.raw.flush()
-
     def close(self) -> None:
         """Send what is buffered, and close (`Pipe.close`). Idempotent.
 
@@ -273,6 +392,10 @@ class _Buffered(Discarding):
         """Give up (`Pipe.discard`), also what is buffered. Idempotent."""
         self.raw.discard()
 
+    def truncate(self, size: int | None = None, /) -> int:
+        """Raise io.UnsupportedOperation."""
+        raise io.UnsupportedOperation("truncate")
+
     def __del__(self) -> None:
         _collect(self)
 
@@ -281,15 +404,35 @@ class _Buffered(Discarding):
 
 
 class PipeReader(_Buffered, io.BufferedReader):
-    """A buffered end that reads."""
+    """A buffered end that reads. After a failed call it reads no more."""
+
+    read = _guarded(io.BufferedReader.read)
+    read1 = _guarded(io.BufferedReader.read1)
+    readinto = _guarded(io.BufferedReader.readinto)
+    readinto1 = _guarded(io.BufferedReader.readinto1)
+    readline = _guarded(io.BufferedReader.readline)
+    peek = _guarded(io.BufferedReader.peek)
 
 
 class PipeWriter(_Buffered, io.BufferedWriter):
-    """A buffered end that writes."""
+    """A buffered end that writes. A failed call gives up, and `close` then fails."""
+
+    write = _guarded(io.BufferedWriter.write)
+
+    @_guarded
+    def flush(self) -> None:
+        """Send what was written. Nothing is known about the reader."""
+        super().flush()
+        self.raw.flush()
 
 
 class PipeText(Discarding, io.TextIOWrapper):
-    """An end for text."""
+    """An end for text. After a failed call it does not go on, like what it is made of."""
+
+    read = _guarded(io.TextIOWrapper.read)
+    readline = _guarded(io.TextIOWrapper.readline)
+    write = _guarded(io.TextIOWrapper.write)
+    flush = _guarded(io.TextIOWrapper.flush)
 
     def discard(self) -> None:
         """Give up (`Pipe.discard`), also what is buffered. Idempotent."""
@@ -443,18 +586,19 @@ def open_pipe(
         Reads or writes, or with "r+b" both, without a buffer. Modes without "b" are for text.
     buffering : int
         The bytes of the buffer. 0 gives a `Pipe`, for binary modes only; -1 is 1 MiB, and so is 1
-        (line buffering) for text.
+        (line buffering) for text. "r+b" takes 0 and -1.
     encoding, errors, newline : str, optional
         As for the built-in `open`; the encoding is UTF-8 without it.
     window : int
         For a reader: the bytes of each writer that may be on their way, or wait to be read. Beyond
         that the writer waits. 64 KiB to 1 GiB; 8 MiB without it.
     timeout : float, optional
-        Seconds that one wait for bytes may take, or a whole write, flush or close. The pipe goes on
-        after a read or flush that timed out. Without it they wait as long as the other process
-        lives.
+        Seconds that one wait for bytes may take, or a whole write, flush or close. A `Pipe` goes on
+        after a `readinto` or flush that timed out, and a buffer does not. Without it they wait as
+        long as the other process lives.
     connect_timeout : float, optional
-        Seconds to wait for the other end; 30 without it.
+        Seconds to wait for the other end; 30 without it. To reach the server takes up to 10 more:
+        1 to 5, twice by ``ucxs://``.
     heartbeat_timeout : float, optional
         Seconds of silence after which the other process counts as dead, while something waits for
         it; 5 without it.
@@ -487,6 +631,10 @@ def open_pipe(
     `close` of a writer returns when the readers' processes have all bytes. Only then does the
     reader see the end. Leaving a ``with`` block by an exception gives up, and so does garbage
     collection, with a ResourceWarning: the reader gets ConnectionResetError.
+
+    An end with a buffer, or for text, does not go on after a failed call (a time-out and
+    KeyboardInterrupt, too): bytes are lost with the buffer. A writer is given up by it, its `close`
+    fails, and so does the reader. What a reader reads later fails. Wrong arguments change nothing.
     """
     bytes_mode, is_text = _check_mode(mode)
     if not is_text and (encoding is not None or errors is not None or newline is not None):
@@ -495,11 +643,18 @@ def open_pipe(
         raise ValueError("can't have unbuffered text I/O")
     if buffering < -1:
         raise ValueError("invalid buffering size")
+    if bytes_mode == "r+b" and buffering > 0:
+        raise ValueError("a pipe that reads and writes has no buffer")
+    if is_text:
+        # The other end is not to meet one that fails at once.
+        io.TextIOWrapper(io.BytesIO(), encoding or "utf-8", errors, newline)
+        codecs.lookup_error(errors or "strict")
     place = _place(url, bytes_mode, False, **options)
     raw = Pipe(cast(_core.Pipe, place.open()), url, bytes_mode)
     if buffering == 0 or bytes_mode == "r+b":
         return raw
     size = buffering if buffering > 1 else _default_buffer
+    raw._is_buffered = True
     try:
         file = PipeReader(raw, size) if bytes_mode == "rb" else PipeWriter(raw, size)
         if not is_text:

@@ -6,11 +6,11 @@ import asyncio
 import io
 import warnings
 from types import TracebackType
-from typing import Self, Unpack, cast
+from typing import Any, Self, Unpack, cast
 
 from .. import _core
 from .._buffer import Buffer
-from ..pipes import PipeOptions, _check_mode, _place
+from ..pipes import PipeOptions, _check_mode, _Failure, _has_begun, _place
 from ._driver import Driver
 
 __all__ = ["Pipe", "open_pipe"]
@@ -28,7 +28,8 @@ class Pipe:
     A reader sees the end only after a clean `close` of the writer. Leaving an ``async with`` block
     by an exception, `discard` and garbage collection give up: the other end fails. So does a
     cancelled `close`, unless the readers' processes have all bytes. After a cancelled `read` or
-    `flush` the pipe goes on.
+    `flush` the pipe goes on, and what had come is read next. After a failed or cancelled `write` no
+    other one is possible, and `close` fails.
     """
 
     def __init__(self, core: _core.LoopPipe, name: str, mode: str, driver: Driver) -> None:
@@ -38,6 +39,11 @@ class Pipe:
         self.name = name
         self.mode = mode
         self._counts = 0, 0
+        # What a read that was cancelled, or failed, had taken.
+        self._kept = b""
+        self._unread: _Failure | None = None
+        self._unwritten: _Failure | None = None
+        self._closing: asyncio.Future[_Failure | None] | None = None
 
     def _checked(self) -> _core.LoopPipe:
         """Return the extension's pipe, for a caller in the loop of the connection."""
@@ -74,7 +80,28 @@ class Pipe:
         core = self._checked()
         if self.mode == "wb":
             raise io.UnsupportedOperation("not readable")
-        return await self._driver.finish(core.read_into(buffer))
+        if self._unread is not None:
+            raise self._unread.error()
+        if self._kept:
+            into = memoryview(cast("Any", buffer)).cast("B")
+            count = min(into.nbytes, len(self._kept))
+            into[:count] = self._kept[:count]
+            self._kept = self._kept[count:]
+            return count
+        before = core.received
+        try:
+            return await self._driver.finish(core.read_into(buffer))
+        except BaseException as failed:
+            # It may have ended just before it was cancelled.
+            if count := self.received - before:
+                self._keep(buffer, count, failed)
+            raise
+
+    def _keep(self, buffer: Buffer, count: int, failed: BaseException) -> None:
+        try:
+            self._kept = bytes(memoryview(cast("Any", buffer)).cast("B")[:count])
+        except (TypeError, ValueError, BufferError):  # such as memory of a device
+            self._unread = _Failure(failed, "reading", self.name)
 
     async def read(self, size: int = -1, /) -> bytes:
         """Return up to `size` bytes that are there; without a size, all up to the clean end.
@@ -82,7 +109,7 @@ class Pipe:
         Raises
         ------
         Error
-            Those of `readinto`.
+            Those of `readinto`. The bytes that had come are read next.
         """
         if size >= 0:
             one = bytearray(size)
@@ -90,8 +117,12 @@ class Pipe:
             return bytes(memoryview(one)[:count])
         found = bytearray()
         piece = bytearray(_piece)
-        while count := await self.readinto(piece):
-            found += memoryview(piece)[:count]
+        try:
+            while count := await self.readinto(piece):
+                found += memoryview(piece)[:count]
+        except BaseException:
+            self._kept = bytes(found) + self._kept
+            raise
         return bytes(found)
 
     async def write(self, data: Buffer, /) -> int:
@@ -108,11 +139,20 @@ class Pipe:
         core = self._checked()
         if self.mode == "rb":
             raise io.UnsupportedOperation("not writable")
-        return await self._driver.finish(core.write_from(data))
+        if self._unwritten is not None:
+            raise self._unwritten.error()
+        try:
+            return await self._driver.finish(core.write_from(data))
+        except BaseException as failed:
+            if _has_begun(failed):
+                self._unwritten = self._unwritten or _Failure(failed, "writing", self.name)
+            raise
 
     async def flush(self) -> None:
         """Send what was written. Nothing is known about the reader."""
         core = self._checked()
+        if self._unwritten is not None:
+            raise self._unwritten.error()
         if self.mode != "rb":
             await self._driver.finish(core.flush())
 
@@ -123,7 +163,8 @@ class Pipe:
     async def close(self) -> None:
         """Stop reading, end writing, and close. Idempotent.
 
-        A writer's returns when the readers' processes have all bytes.
+        A writer's returns when the readers' processes have all bytes. Of several tasks each waits
+        for the end, and sees the failure.
 
         Raises
         ------
@@ -136,27 +177,43 @@ class Pipe:
             self._drop()
             return
         core = self._checked()
+        if self._closing is not None:
+            failure = await asyncio.shield(self._closing)
+            if failure is not None:
+                raise failure.error()
+            return
+        ended = self._closing = asyncio.get_running_loop().create_future()
+        failure = None
         try:
             await self._driver.finish(core.close())
+        except BaseException as failed:
+            failure = _Failure(failed, "closing", self.name)
+            raise
         finally:
-            self._drop()
+            try:
+                self._drop()
+            finally:
+                ended.set_result(failure)
 
     async def discard(self) -> None:
-        """Give up, and close: the other end fails. Does not wait for it. Idempotent."""
+        """Give up, and close: the other end fails. Does not wait for it. Idempotent.
+
+        In another loop than the pipe's it gives up, too.
+        """
         self._drop()
 
     def _drop(self) -> None:
         core = self._core
         if core is None:
             return
-        if not self._driver.is_over:
-            self._driver.check()
-            self._counts = core.received, core.sent
-            core.abort()
-            self._driver.turn()  # so that the other end is told
-        core.drop()
         self._core = None
-        self._driver.close()
+        try:
+            if not self._driver.is_over:
+                self._counts = core.received, core.sent
+                core.abort()
+        finally:
+            core.drop()
+            self._driver.end()
 
     async def __aenter__(self) -> Self:
         self._checked()
