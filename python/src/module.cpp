@@ -21,6 +21,7 @@
 #include "message_endpoint.hpp"
 #include "message_listener.hpp"
 #include "message_worker.hpp"
+#include "pipe_object.hpp"
 #include "region_object.hpp"
 #include "server_object.hpp"
 #include "shared_view.hpp"
@@ -65,6 +66,7 @@ void end(double limit) {
 void end_of_interpreter() {
   if (ucx::is_forked_child()) return;
   without_gil::end_of_interpreter(std::chrono::seconds(2));
+  end_pipes();
   close_servers();
 }
 
@@ -85,6 +87,7 @@ NB_MODULE(_core, module) {
   add_message_endpoint(module);
   add_message_listener(module);
   add_message_worker(module);
+  add_pipe(module);
   add_server(module);
   module.def(
       "check_buffer",

@@ -210,6 +210,28 @@ class Driver:
         if not self._waiting and not self._has_turn:
             self._unwatch()
 
+    def end(self) -> None:
+        """Make a last turn, so that the other side is told, and close. Any thread may call it."""
+        if _core.is_forked_child():
+            self.close()
+            return
+        try:
+            is_here = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            is_here = False
+        if is_here:
+            self._end()
+            return
+        with contextlib.suppress(RuntimeError):  # the loop was closed
+            self._loop.call_soon_threadsafe(self._end)
+
+    def _end(self) -> None:
+        try:
+            if not self.is_over:
+                self.turn()
+        finally:
+            self.close()
+
     def _watch(self) -> None:
         self._loop.add_reader(self._descriptor, _turn_of, self._reference)
         self._is_watched = True
