@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes the site, from the tutorial to the API's reference: MkDocs with the theme Material (PyPI), and Doxygen.
+# Makes the site, from the tutorial to the API's reference: MkDocs with the theme Material (PyPI), and Doxygen. That of
+# Python comes from docstrings (python_reference.py).
 # A dead link, a warning of Doxygen's, a larger interface or a cut sentence (check_public.py) fails it.
 #   docs/site.sh FOLDER DOXYFILE     the site is FOLDER/site/index.html; a browser searches it only where a server shows it
 set -euo pipefail
@@ -20,7 +21,9 @@ docs/check_public.py "$folder/xml"
 cp docs/mkdocs.yml "$folder/"
 cp README.md CHANGELOG.md LICENSE "$folder/pages/"
 cp -r examples include "$folder/pages/"
+cp --parents python/examples/*.py "$folder/pages/"
 (cd docs && find . \( -name "*.md" ! -name api.md -o -name '*.svg' \) -exec cp --parents -t "$folder/pages/docs" {} +)
+docs/python_reference.py "$folder/pages/docs/reference/python-api.md"
 mv "$folder/html" "$folder/pages/api"
 # Words behind a fence's language and hidden commands are for a test (tests/documents/run.py), not for the page.
 find "$folder/pages" -name '*.md' -exec sed -i -E '/^<!-- (code|sh)\b/,/^-->$/d; s/^( *```[a-z]+) .*/\1/' {} +

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "without_gil.hpp"
+
 namespace ucxio_python {
 namespace {
 
@@ -144,6 +146,14 @@ void give_back() noexcept {
     const std::lock_guard guard(all.lock);
     all.is_asked_for = false;
     found.swap(all.sets);
+  }
+  // Such as a worker, whose end waits for its thread.
+  for (std::unique_ptr<borrowed>& each : found) {
+    std::vector<std::shared_ptr<void>> values = std::move(each->values_);
+    each.reset();
+    if (values.empty()) continue;
+    const without_gil free;
+    values.clear();
   }
   unused().left -= found.size();
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <nanobind/nanobind.h>
@@ -11,6 +12,10 @@
 #include "foreign_memory.hpp"
 
 namespace ucxio_python {
+
+/// Gives back what was left behind and is not in use any more.
+/// REQUIRES: the GIL, which it may release.
+void give_back() noexcept;
 
 /// The use that an operation makes of a buffer.
 enum class use {
@@ -36,15 +41,18 @@ class borrowed {
   void* cuda_stream() const noexcept { return stream_; }
   /// Takes a reference.
   void take(nanobind::object object) { objects_.push_back(std::move(object)); }
+  /// Keeps an object of C++, which `give_back` lets go of without the GIL.
+  void keep(std::shared_ptr<void> value) { values_.push_back(std::move(value)); }
   /// Makes an object that lives as long.
   template <class Value>
   Value& make() {
     auto made = std::make_shared<Value>();
-    values_.push_back(made);
+    keep(made);
     return *made;
   }
 
  private:
+  friend void give_back() noexcept;
   struct releaser {
     void operator()(Py_buffer* view) const noexcept;
   };
@@ -67,10 +75,6 @@ class left_behind {
  private:
   std::unique_ptr<borrowed> kept_;
 };
-
-/// Gives back what was left behind and is not in use any more.
-/// REQUIRES: the GIL.
-void give_back() noexcept;
 
 /// Returns how many sets of objects are left behind now: in use by UCX, or not given back yet.
 std::size_t count_left_behind() noexcept;

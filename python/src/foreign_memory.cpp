@@ -10,6 +10,7 @@
 
 #include <nanobind/stl/string.h>
 #include <ucx/memory_place.hpp>
+#include <ucx/memory_resources.hpp>
 
 #include "without_gil.hpp"
 
@@ -276,6 +277,14 @@ std::optional<foreign_memory> dlpack_of(nb::handle object) {
     check_place(object, found.bytes);
   }
   return found;
+}
+
+void wait_for_stream(std::span<const std::byte> bytes, void* stream) {
+  if (stream == nullptr || bytes.empty()) return;
+  std::byte one{};
+  ucx::io_options options;
+  options.cuda_stream = stream;
+  ucx::copy_memory(&one, bytes.data(), sizeof one, options);
 }
 
 }  // namespace ucxio_python

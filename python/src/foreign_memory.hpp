@@ -32,4 +32,8 @@ std::optional<foreign_memory> cuda_array_of(nanobind::handle object);
 /// does not export its memory without a copy), and what the object raises.
 std::optional<foreign_memory> dlpack_of(nanobind::handle object);
 
+/// Waits until the work that was enqueued on a stream is done, for operations that take no stream.
+/// Null is none. Without the GIL.
+void wait_for_stream(std::span<const std::byte> bytes, void* stream);
+
 }  // namespace ucxio_python

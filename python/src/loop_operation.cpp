@@ -18,6 +18,17 @@ struct kept_by_operation {
   std::shared_ptr<void> target;
 };
 
+/// The function that makes a result. What it owns goes without the GIL: maybe the last handle of a
+/// connection.
+struct used_once {
+  loop_operation::result_function of;
+  ~used_once() {
+    if (!of) return;
+    const without_gil free;
+    of = nullptr;
+  }
+};
+
 }  // namespace
 
 loop_operation::loop_operation(std::shared_ptr<loop_worker> over, borrowed&& lent,
@@ -77,13 +88,13 @@ void loop_operation::cancel() {
 nb::object loop_operation::result() {
   refuse_forked_child();
   if (!going_.done()) throw ucx::error(ucx::errc::busy, "the operation has not ended");
-  const result_function once = std::exchange(result_, nullptr);
-  if (!once) throw ucx::error(ucx::errc::closed, "the result was taken, or dropped");
+  const used_once made_by{std::exchange(result_, nullptr)};
+  if (!made_by.of) throw ucx::error(ucx::errc::closed, "the result was taken, or dropped");
   if (going_.error()) {
     lent_ = {};
     going_.wait();
   }
-  const nb::object made = once();
+  const nb::object made = made_by.of(going_);
   lent_ = {};
   return made;
 }

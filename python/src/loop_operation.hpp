@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include <nanobind/nanobind.h>
@@ -21,8 +22,9 @@ namespace ucxio_python {
 /// REQUIRES: all members are called with the GIL.
 class loop_operation {
  public:
-  /// Makes the result. It owns what the operation uses, and no object of Python's.
-  using result_function = std::function<nanobind::object()>;
+  /// Makes the result of the ended request. It owns what the operation uses, and no object of
+  /// Python's.
+  using result_function = std::function<nanobind::object(const ucx::request&)>;
 
   /// `target` is where the operation puts what it finds. What goes on alone keeps that, and nothing
   /// of the client or the worker: those would keep it in turn, with no thread that drives them.
@@ -54,7 +56,7 @@ class loop_operation {
   ucx::request going_;
 };
 
-/// Starts an operation that ends in the loop.
+/// Starts an operation that ends in the loop. `result` may take the ended request.
 template <class Start, class Result>
 nanobind::object begin(const std::shared_ptr<loop_worker>& loop, borrowed& lent, Start start,
                        Result result, std::shared_ptr<void> target) {
@@ -66,9 +68,15 @@ nanobind::object begin(const std::shared_ptr<loop_worker>& loop, borrowed& lent,
     const without_gil free;
     going = both->first();
   }
-  return nanobind::cast(loop_operation(
-      loop, std::move(lent), std::move(target), [both] { return both->second(); },
-      std::move(going)));
+  const auto make = [both](const ucx::request& ended) {
+    if constexpr (std::is_invocable_v<Result&, const ucx::request&>) {
+      return both->second(ended);
+    } else {
+      return both->second();
+    }
+  };
+  return nanobind::cast(
+      loop_operation(loop, std::move(lent), std::move(target), make, std::move(going)));
 }
 
 /// Starts a transfer from or to `lent`. With a loop it returns the operation. Without one it waits,

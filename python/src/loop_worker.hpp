@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nanobind/nanobind.h>
@@ -64,6 +65,7 @@ class loop_worker_object {
                      const std::string& token_file, std::optional<double> connect_timeout,
                      std::optional<double> timeout,
                      const std::map<std::string, std::string>& configuration);
+  explicit loop_worker_object(std::shared_ptr<loop_worker> made) : worker_(std::move(made)) {}
   loop_worker_object(const loop_worker_object&) = delete;
   loop_worker_object& operator=(const loop_worker_object&) = delete;
   ~loop_worker_object();

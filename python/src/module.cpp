@@ -12,11 +12,16 @@
 #include <ucx/url.hpp>
 #include <ucx/version.hpp>
 
+#include "active_message.hpp"
 #include "borrowed.hpp"
 #include "client_object.hpp"
 #include "errors.hpp"
 #include "loop_operation.hpp"
 #include "loop_worker.hpp"
+#include "message_endpoint.hpp"
+#include "message_listener.hpp"
+#include "message_worker.hpp"
+#include "pipe_object.hpp"
 #include "region_object.hpp"
 #include "server_object.hpp"
 #include "shared_view.hpp"
@@ -61,6 +66,7 @@ void end(double limit) {
 void end_of_interpreter() {
   if (ucx::is_forked_child()) return;
   without_gil::end_of_interpreter(std::chrono::seconds(2));
+  end_pipes();
   close_servers();
 }
 
@@ -77,6 +83,11 @@ NB_MODULE(_core, module) {
   add_client(module);
   add_loop_operation(module);
   add_loop_worker(module);
+  add_active_message(module);
+  add_message_endpoint(module);
+  add_message_listener(module);
+  add_message_worker(module);
+  add_pipe(module);
   add_server(module);
   module.def(
       "check_buffer",

@@ -12,9 +12,9 @@
 #include <nanobind/stl/vector.h>
 #include <ucx/access_rules.hpp>
 #include <ucx/error.hpp>
-#include <ucx/memory_resources.hpp>
 
 #include "entries.hpp"
+#include "foreign_memory.hpp"
 #include "waiting.hpp"
 #include "without_gil.hpp"
 
@@ -47,15 +47,6 @@ void note(const std::shared_ptr<ucx::server>& made) {
   const std::lock_guard guard(servers().lock);
   std::erase_if(servers().made, [](const auto& each) { return each.expired(); });
   servers().made.push_back(made);
-}
-
-/// Waits until the work that was enqueued on the stream before is done: clients know no stream.
-void wait_for_stream(std::span<const std::byte> bytes, void* stream) {
-  if (stream == nullptr || bytes.empty()) return;
-  std::byte one{};
-  ucx::io_options options;
-  options.cuda_stream = stream;
-  ucx::copy_memory(&one, bytes.data(), sizeof one, options);
 }
 
 /// What a view keeps: the memory goes with its name, and with its server.
@@ -129,7 +120,7 @@ server_object::server_object(const std::string& bind, const std::vector<std::str
                              bool insecure, const std::string& token_file,
                              const std::vector<std::uint32_t>& peer_users,
                              std::optional<std::string> rules, std::size_t max_clients,
-                             std::size_t workers, const std::string& audit_file) {
+                             std::size_t workers, const std::string& audit_file, bool pipes) {
   ucx::server_options options;
   options.bind = bind;
   options.insecure = insecure;
@@ -142,10 +133,19 @@ server_object::server_object(const std::string& bind, const std::vector<std::str
   if (rules) options.rules = ucx::access_rules::parse(*rules);
   server_ = std::make_shared<ucx::server>(make_server(options));
   note(server_);
+  if (!pipes) return;
+  const without_gil free;
+  try {
+    broker_ = std::make_shared<ucx::pipe_broker>(*server_);
+  } catch (...) {
+    server_.reset();  // its end waits for threads: not with the GIL
+    throw;
+  }
 }
 
 server_object::~server_object() {
   const without_gil free;
+  broker_.reset();
   server_.reset();
 }
 
@@ -272,7 +272,11 @@ void server_object::close_now() {
     if (const auto shown = each.lock()) shown->is_over = true;
   }
   memories_.clear();
-  aside([gone = std::exchange(server_, nullptr)] { gone->close(); });
+  aside(
+      [gone = std::exchange(server_, nullptr), broker = std::exchange(broker_, nullptr)]() mutable {
+        broker.reset();
+        gone->close();
+      });
 }
 
 void close_servers() noexcept {
@@ -300,10 +304,10 @@ void add_server(nb::module_& module) {
   nb::class_<object>(module, "Server")
       .def(nb::init<const std::string&, const std::vector<std::string>&, bool, const std::string&,
                     const std::vector<std::uint32_t>&, std::optional<std::string>, std::size_t,
-                    std::size_t, const std::string&>(),
+                    std::size_t, const std::string&, bool>(),
            nb::arg("bind"), nb::arg("transports"), nb::arg("insecure"), nb::arg("token_file"),
            nb::arg("peer_users"), nb::arg("rules").none(), nb::arg("max_clients"),
-           nb::arg("workers"), nb::arg("audit_file"))
+           nb::arg("workers"), nb::arg("audit_file"), nb::arg("pipes"))
       .def("publish", &object::publish, nb::arg("name"), nb::arg("buffer").none(),
            nb::arg("writable"))
       .def("allocate", &object::allocate, nb::arg("name"), nb::arg("size"), nb::arg("writable"))

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <nanobind/nanobind.h>
+#include <ucx/pipe_broker.hpp>
 #include <ucx/server.hpp>
 
 #include "borrowed.hpp"
@@ -53,7 +54,7 @@ class server_object {
   server_object(const std::string& bind, const std::vector<std::string>& transports, bool insecure,
                 const std::string& token_file, const std::vector<std::uint32_t>& peer_users,
                 std::optional<std::string> rules, std::size_t max_clients, std::size_t workers,
-                const std::string& audit_file);
+                const std::string& audit_file, bool pipes);
   server_object(const server_object&) = delete;
   server_object& operator=(const server_object&) = delete;
   ~server_object();
@@ -82,6 +83,7 @@ class server_object {
   bool is_lent() const noexcept;
   void close_now();
   std::shared_ptr<ucx::server> server_;
+  std::shared_ptr<ucx::pipe_broker> broker_;  // goes first
   std::vector<std::weak_ptr<memory>> memories_;
 };
 

@@ -28,7 +28,7 @@ os.environ.pop("UCXIO_TOKEN", None)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import ucxio  # noqa: E402
-from ucxio import _core  # noqa: E402
+from ucxio import _core, ucp  # noqa: E402
 
 # It is as if there were no driver, until a test initialises it.
 _driver = Path(_core.__file__ or "").parents[2] / "lib/libucxio-ready-cuda.so"
@@ -211,6 +211,20 @@ def cuda_driver() -> str:
     return named
 
 
+def new_messages(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A context of `ucxio.ucp` for a test, which waits for as long as a machine may stall."""
+    for name in ("UCXPY_IFNAME", "UCX_TLS", "UCX_SEG_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("UCXPY_CONNECT_TIMEOUT", "100")
+    monkeypatch.setattr(ucp, "_last_words", 60.0)
+    monkeypatch.setattr(ucp, "_close_timeout", 60.0)
+    gc.collect()
+    ucp.reset()
+    yield
+    gc.collect()
+    ucp.reset()
+
+
 T = TypeVar("T")
 Run = Callable[[Coroutine[Any, Any, T]], T]
 
@@ -246,7 +260,7 @@ def run(request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture) -> Ite
         assert [each.message for each in caplog.records] == []
 
 
-async def until(condition: Callable[[], object], limit: float = 20) -> bool:
+async def until(condition: Callable[[], object], limit: float = 60) -> bool:
     """Wait until the condition holds, while the loop runs."""
     loop = asyncio.get_running_loop()
     end = loop.time() + limit

@@ -4,9 +4,15 @@ import pytest
 from conftest import Process, forked, ways
 
 before = """
+import concurrent.futures
 import ucxio
 server = ucxio.Server(**eval(sys.argv[1]))
 shown = server.publish("data", bytearray(b"data"))
+meeting = ucxio.Server("unix:", pipes=True)
+with concurrent.futures.ThreadPoolExecutor(1) as threads:
+    opened = threads.submit(ucxio.open_pipe, meeting.url_of("pipe"), "wb", 0)
+    reader = ucxio.open_pipe(meeting.url_of("pipe"), "rb", 0)
+    writer = opened.result()
 store = server.allocate_directory("store", quota=1 << 20)
 client = ucxio.Client(server.url)
 region = client.open("data")
@@ -45,6 +51,9 @@ calls = {
     "open": lambda: ucxio.open(shown_url),
     "open_region": lambda: ucxio.open_region(shown_url),
     "read of file": file.read,
+    "open_pipe": lambda: ucxio.open_pipe("ucx+unix:///run/none.sock/pipe"),
+    "read of pipe": lambda: reader.readinto(bytearray(1)),
+    "write of pipe": lambda: writer.write(b"x"),
     "show_config": ucxio.show_config,
 }
 shown_url = shown.url
@@ -52,6 +61,8 @@ shown_url = shown.url
 in_child = """
 new.discard()
 file.close()
+reader.close()
+writer.discard()
 region.close()
 client.close()
 server.close()
@@ -60,6 +71,10 @@ after = """
 # Nothing of the parent's has changed.
 assert region.read() == b"data"
 assert file.read() == b"data"
+writer.write(b"pipe")
+writer.close()
+assert reader.readall() == b"pipe"
+reader.close()
 new.write(b" and half")
 new.close()
 assert client.open("store/new").read() == b"half and half"

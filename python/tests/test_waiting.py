@@ -25,12 +25,15 @@ def raised(outcome: object) -> None:
     raise outcome
 
 
-def interrupted(call: Callable[[], object]) -> float:
-    """Interrupt a call while it waits, and return how long it took to end."""
+def interrupted(call: Callable[[], object], when: Callable[[], object] | None = None) -> float:
+    """Interrupt a call while it waits, when that holds, and return how long it took to end."""
     sent: list[float] = []
 
     def interrupt() -> None:
-        time.sleep(0.3)
+        if when is None:
+            time.sleep(0.3)
+        else:
+            soon(when)
         sent.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGINT)
 

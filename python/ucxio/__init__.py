@@ -22,6 +22,7 @@ from .copying import copy  # noqa: E402
 from .entry import Entry  # noqa: E402
 from .errors import Error, ErrorCode  # noqa: E402
 from .files import RemoteFile, open  # noqa: E402
+from .pipes import Pipe, open_pipe  # noqa: E402
 from .region import Region, open_region  # noqa: E402
 from .server import Publication, Server, ServerStatistics  # noqa: E402
 
@@ -31,6 +32,7 @@ __all__ = [
     "Entry",
     "Error",
     "ErrorCode",
+    "Pipe",
     "Publication",
     "Region",
     "RemoteFile",
@@ -39,6 +41,7 @@ __all__ = [
     "__version__",
     "copy",
     "open",
+    "open_pipe",
     "open_region",
     "show_config",
     "ucx_version",

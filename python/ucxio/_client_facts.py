@@ -22,6 +22,10 @@ class DirectoryListing(list[Entry]):
 
     unserved: int = 0
 
+    def __repr__(self) -> str:
+        unserved = f", {self.unserved} not served" if self.unserved else ""
+        return f"<ucxio.DirectoryListing {super().__repr__()}{unserved}>"
+
 
 class ClientFacts:
     """The properties of a client, for calls that wait and for those that are awaited."""

@@ -29,6 +29,9 @@ class Compressed(Discarding, io.BufferedIOBase):
         """The URL."""
         return str(self._file.name)
 
+    def __repr__(self) -> str:
+        return f"<ucxio.fsspec.{type(self).__name__} over {self._file!r}>"
+
     def readable(self) -> bool:
         """Return whether the file can be read."""
         return bool(self._codec.readable())

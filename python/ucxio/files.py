@@ -396,6 +396,16 @@ def _collect(file: Any) -> None:
         pass  # it was not made whole
 
 
+def _shown(file: Any) -> str:
+    """Return how a file with a buffer shows."""
+    kind = type(file).__name__
+    try:
+        closed = " closed" if file._raw.closed else ""
+        return f"<ucxio.files.{kind} {file.name!r} mode={file.mode!r}{closed}>"
+    except ValueError:
+        return f"<ucxio.files.{kind} detached>"
+
+
 class _Buffered(Discarding):
     """What buffered files have in common: flush to the server, and throw away."""
 
@@ -442,6 +452,9 @@ class _Buffered(Discarding):
 
     def __del__(self) -> None:
         _collect(self)
+
+    def __repr__(self) -> str:
+        return _shown(self)
 
 
 class Reader(_Buffered, io.BufferedReader):
@@ -507,6 +520,9 @@ class Text(Discarding, io.TextIOWrapper):
 
     def __del__(self) -> None:
         _collect(self)
+
+    def __repr__(self) -> str:
+        return _shown(self)
 
 
 def _check_mode(mode: str) -> tuple[str, bool]:

@@ -145,6 +145,9 @@ class UcxFileSystem(AbstractFileSystem):  # type: ignore[misc]
         """The server's URL."""
         return self._server
 
+    def __repr__(self) -> str:
+        return f"<ucxio.fsspec.UcxFileSystem of {self._server}>"
+
     # URLs and paths
 
     @classmethod

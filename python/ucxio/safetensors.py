@@ -213,6 +213,10 @@ class TensorSlice:
         """Return the type as the file names it: "F32"."""
         return self._tensor.dtype
 
+    def __repr__(self) -> str:
+        shown = f"{self._name!r}, {self.get_shape()} {self.get_dtype()}"
+        return f"<ucxio.safetensors.TensorSlice {shown}>"
+
     def __getitem__(self, index: Any) -> Any:
         """Read a part, and nothing else: by numbers, slices without a step, and ``...``.
 

@@ -172,6 +172,8 @@ class Server(Closing):
         The threads that serve.
     audit_file : path
         A file that gets a line of JSON for each open, refusal and change.
+    pipes : bool
+        Lets the ends of pipes meet here, under names of their choice (`open_pipe`).
 
     Raises
     ------
@@ -201,6 +203,7 @@ class Server(Closing):
         max_clients: int = 10_000,
         workers: int = 1,
         audit_file: str | os.PathLike[str] = "",
+        pipes: bool = False,
     ) -> None:
         if transport not in _transports:
             raise ValueError(f"{transport!r} is no transport: one of {', '.join(_transports)}")
@@ -215,6 +218,7 @@ class Server(Closing):
             max_clients,
             workers,
             os.fspath(audit_file),
+            pipes,
         )
         _open_servers.add(self)
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from .client import Client, connect
 from .files import RemoteFile, open
+from .pipes import Pipe, open_pipe
 from .region import Region
 
-__all__ = ["Client", "Region", "RemoteFile", "connect", "open"]
+__all__ = ["Client", "Pipe", "Region", "RemoteFile", "connect", "open", "open_pipe"]

@@ -41,6 +41,7 @@ class Driver:
         "_is_watched",
         "_loop",
         "_on_closed",
+        "_on_told",
         "_reference",
         "_rings",
         "_timer",
@@ -49,9 +50,17 @@ class Driver:
         "_watched",
     )
 
-    def __init__(self, core: _core.LoopWorker) -> None:
+    def __init__(
+        self, core: _core.LoopWorker, on_told: Callable[[int | None], object] | None = None
+    ) -> None:
+        """Watch a worker.
+
+        `on_told` gets the numbers that no task of this loop waits for, and None where numbers
+        may have been lost.
+        """
         self._loop = asyncio.get_running_loop()
         self._core = core
+        self._on_told = on_told
         self._descriptor = core.event_fd
         # By the numbers of operations.
         self._waiting: dict[int, asyncio.Future[None]] = {}
@@ -157,6 +166,23 @@ class Driver:
             if not self._waiting:
                 self._reference[0] = weakref.ref(self)
 
+    def wake(self, number: int) -> bool:
+        """Wake the task that waits for an operation, by its number. Returns whether one does."""
+        future = self._waiting.pop(number, None)
+        if future is not None:
+            set_done(future)
+        return future is not None
+
+    def wake_all(self) -> None:
+        """Wake all tasks: each looks at its operation again."""
+        for number in list(self._waiting):
+            self.wake(number)
+
+    def miss(self) -> None:
+        """Have the next turn, which follows, wake all: numbers may have been lost."""
+        self._wakes_all = True
+        self.soon()
+
     def soon(self) -> None:
         """Have the loop make a turn before it sleeps."""
         if self._has_turn or self._loop.is_closed():
@@ -184,6 +210,28 @@ class Driver:
         if not self._waiting and not self._has_turn:
             self._unwatch()
 
+    def end(self) -> None:
+        """Make a last turn, so that the other side is told, and close. Any thread may call it."""
+        if _core.is_forked_child():
+            self.close()
+            return
+        try:
+            is_here = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            is_here = False
+        if is_here:
+            self._end()
+            return
+        with contextlib.suppress(RuntimeError):  # the loop was closed
+            self._loop.call_soon_threadsafe(self._end)
+
+    def _end(self) -> None:
+        try:
+            if not self.is_over:
+                self.turn()
+        finally:
+            self.close()
+
     def _watch(self) -> None:
         self._loop.add_reader(self._descriptor, _turn_of, self._reference)
         self._is_watched = True
@@ -205,14 +253,14 @@ class Driver:
         """Make progress now.
 
         What is raised in the middle, by a signal handler or for want of memory, goes to the caller.
-        The next turn follows, and wakes all tasks, each of which looks at its operation.
+        The next turn follows, and wakes all tasks, each of which looks at its operation. `on_told`
+        is called with None.
         """
         self._has_turn = False
         try:
             self._make_progress()
         except BaseException:
-            self._wakes_all = True
-            self.soon()
+            self.miss()
             raise
 
     def _make_progress(self) -> None:
@@ -223,15 +271,17 @@ class Driver:
                 raise
             # Nothing of the parent's can go on. The loop's selector is the parent's, too.
             for future in self._waiting.values():
-                if not future.done():
+                if not future.done() and not _is_of_closed_loop(future):
                     future.set_exception(failed)
             return
-        for number in list(self._waiting) if self._wakes_all else ended:
-            if number in self._waiting:
-                future = self._waiting.pop(number)
-                if not future.done():
-                    future.set_result(None)
-        self._wakes_all = False
+        if self._wakes_all:
+            self._wakes_all = False
+            self.wake_all()
+            if self._on_told is not None:
+                self._on_told(None)
+        for number in ended:
+            if not self.wake(number) and self._on_told is not None:
+                self._on_told(number)
         if again == 0:
             self.soon()
         elif self._is_closed and not self._waiting:
@@ -256,7 +306,7 @@ class Driver:
             return
         handler, self._on_closed, self._watched = self._on_closed, None, None
         if handler is not None:
-            self._loop.call_soon(_call, self._loop, handler, context=self._context)
+            self._loop.call_soon(call_handler, self._loop, handler, context=self._context)
 
     def __del__(self) -> None:
         if not self._is_watched or self._loop.is_closed() or _core.is_forked_child():
@@ -296,7 +346,28 @@ def _is_of_closed_loop(task: asyncio.Future[Any]) -> bool:
     return task.get_loop().is_closed()  # so it never ends
 
 
-def _call(loop: asyncio.AbstractEventLoop, handler: Callable[[], Awaitable[object] | None]) -> None:
+def set_done(future: asyncio.Future[None]) -> None:
+    """Have the task that awaits a future go on, unless its loop was closed."""
+    loop = future.get_loop()
+    if loop.is_closed():
+        return
+    if loop.is_running() and loop is not asyncio._get_running_loop():  # in another thread
+        with contextlib.suppress(RuntimeError):  # it was closed just now
+            loop.call_soon_threadsafe(_set_done, future)
+    else:
+        _set_done(future)
+
+
+def _set_done(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def call_handler(
+    loop: asyncio.AbstractEventLoop,
+    handler: Callable[..., Awaitable[object] | object],
+    *arguments: object,
+) -> None:
     """Call a handler, which may be a coroutine. Its exceptions go to the loop's handler."""
 
     def tell(failed: BaseException) -> None:
@@ -310,7 +381,7 @@ def _call(loop: asyncio.AbstractEventLoop, handler: Callable[[], Awaitable[objec
             tell(failed)
 
     try:
-        made = handler()
+        made = handler(*arguments)
         if inspect.isawaitable(made):
             task = asyncio.ensure_future(made, loop=loop)
             _handlers.difference_update([each for each in _handlers if _is_of_closed_loop(each)])
