@@ -131,7 +131,7 @@ void listener_core::lose(const guarded_port& port) {
       ", for this process had no file descriptor left for who connected there: who is "
       "connected goes on, others can not connect any more. Start anew with a higher "
       "limit (ulimit -n)";
-  // Each listener of a worker is told of its ports for data.
+  // Several listeners of a worker look after one port for data.
   if (worker_->connections().note_lost_port(port.number)) {
     worker_->context().log().write(log_level::error, lost.error_message);
   }

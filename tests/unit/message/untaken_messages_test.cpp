@@ -51,13 +51,13 @@ struct crowd {
   worker& receiver() { return pair.owner; }
   /// Everybody sends until nothing goes any more, also after loans have come.
   std::size_t flood(std::size_t size) {
-    const std::vector<std::byte> bytes = pattern(size);
+    flooded = pattern(size);
     std::size_t sent = 0;
     for (bool any = true; any;) {
       any = false;
       for (endpoint& each : peers) {
         for (std::error_code ec; !ec;) {
-          each.post_send(7, bytes, 0, {.backpressure = backpressure::fail}, ec);
+          each.post_send(7, flooded, 0, {.backpressure = backpressure::fail}, ec);
           if (ec) continue;
           any = true;
           ++sent;
@@ -68,6 +68,7 @@ struct crowd {
     return sent;
   }
 
+  std::vector<std::byte> flooded;  // lives longer than those who send it
   simulated_pair pair;
   std::vector<endpoint> peers;
 };
