@@ -179,11 +179,10 @@ TEST(EnumerationText, OfOperations) {
   EXPECT_EQ(printed({operation_kind::none, operation_kind::read, operation_kind::write,
                      operation_kind::atomic, operation_kind::notify, operation_kind::wait_notify}),
             "none read write atomic notify wait_notify");
-  EXPECT_EQ(
-      printed({operation_kind::flush, operation_kind::send, operation_kind::receive,
-               operation_kind::stream_send, operation_kind::stream_receive, operation_kind::close,
-               operation_kind::call}),
-      "flush send receive stream_send stream_receive close call");
+  EXPECT_EQ(printed({operation_kind::flush, operation_kind::send, operation_kind::receive,
+                     operation_kind::stream_send, operation_kind::stream_receive,
+                     operation_kind::close, operation_kind::call}),
+            "flush send receive stream_send stream_receive close call");
 }
 
 TEST(EnumerationText, NamesOfErrors) {
