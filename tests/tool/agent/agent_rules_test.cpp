@@ -266,7 +266,8 @@ TEST_F(EndedByRules, CompressedOnesNeedTheRightToWrite) {
   write_rules(std::string("deny token alice write **\n") + rules_for_both);
   server.process().send_signal(SIGHUP);
   expect_ended(*running, lost, "withdrew the region");
-  expect_line("audit", {{"event", "revoke"}, {"for", "token \"alice\""}, {"name", "alice/x"}});
+  expect_line("audit",
+              {{"event", "revoke"}, {"for", "token \"alice\""}, {"name", "alice/.x.ucxio-part"}});
   expect_stopped(server);
 }
 
