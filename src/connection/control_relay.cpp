@@ -274,8 +274,8 @@ void control_relay::ended(std::error_code why) noexcept {
     home->post_work([self, why] {
       if (const std::shared_ptr<worker_core> kept = self->home_.lock()) self->end_at(*kept, why);
     });
-  } catch (
-      const std::bad_alloc&) {  // ahead of what was said before, which nothing answers any more
+  } catch (const std::bad_alloc&) {
+    // Ahead of what was said before, which nothing answers any more.
     last_word_->say(self, why);
     home->hand_over(std::move(last_word_));
   }
