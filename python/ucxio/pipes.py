@@ -432,7 +432,12 @@ class PipeText(Discarding, io.TextIOWrapper):
     read = _guarded(io.TextIOWrapper.read)
     readline = _guarded(io.TextIOWrapper.readline)
     write = _guarded(io.TextIOWrapper.write)
-    flush = _guarded(io.TextIOWrapper.flush)
+    _write_pending = _guarded(io.TextIOWrapper.flush)
+
+    def flush(self) -> None:
+        """Send what was written. Nothing is known about the reader."""
+        if self._raw.mode == "wb":
+            self._write_pending()
 
     def discard(self) -> None:
         """Give up (`Pipe.discard`), also what is buffered. Idempotent."""
