@@ -174,6 +174,7 @@ def test_given_up_receives_keep_no_endpoint(run: Run[None]) -> None:
                 async with asyncio.timeout(0.01):
                     await mine.am_recv()
         assert mine._waiters == []
+        await asyncio.sleep(0)  # the loop lets go of the exception
         gone = weakref.ref(mine)
         del mine
         gc.collect()
