@@ -379,7 +379,10 @@ def test_listener(run: Run[None]) -> None:
             lambda _, what: unhandled.append((type(what["exception"]), what["message"]))
         )
 
+        connected = asyncio.Event()
+
         async def fails(endpoint: ucp.Endpoint) -> None:
+            await connected.wait()
             del endpoint  # the exception has the frames
             raise KeyError("mine")
 
@@ -391,6 +394,7 @@ def test_listener(run: Run[None]) -> None:
         with pytest.raises(exceptions.UCXError, match="another process listens"):
             ucp.create_listener(fails, listener.port)
         endpoint = await ucp.create_endpoint("localhost", listener.port)
+        connected.set()
         assert await until(lambda: unhandled)
         assert unhandled == [(KeyError, f"Exception in {fails!r} of ucxio")]
         with pytest.raises(exceptions.UCXBaseException):  # the other end has gone

@@ -174,6 +174,7 @@ def test_given_up_receives_keep_no_endpoint(run: Run[None]) -> None:
                 async with asyncio.timeout(0.01):
                     await mine.am_recv()
         assert mine._waiters == []
+        await asyncio.sleep(0)  # the loop lets go of the exception
         gone = weakref.ref(mine)
         del mine
         gc.collect()
@@ -229,11 +230,13 @@ def test_exceptions_are_pickled() -> None:
 
 def test_timeouts_of_ucxx_are_ignored(run: Run[None]) -> None:
     async def program() -> None:
-        listener = ucp.create_listener(lambda _: None, exchange_peer_info_timeout=1e-9)
+        accepted: list[ucp.Endpoint] = []
+        listener = ucp.create_listener(accepted.append, exchange_peer_info_timeout=1e-9)
         mine = await ucp.create_endpoint(
             listener.ip, listener.port, exchange_peer_info_timeout=1e-9
         )
+        assert await until(lambda: accepted)
         listener.close()
-        await mine.close()
+        await ends(mine, *accepted)
 
     run(program())

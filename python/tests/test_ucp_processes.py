@@ -197,11 +197,11 @@ def test_killed_peer_is_told(run: Run[None], kind: str) -> None:
 @pytest.mark.parametrize("open_one", ["endpoint", "listener", "call"])
 def test_reset_names_what_is_open(run: Run[None], open_one: str) -> None:
     async def program() -> None:
-        def drop(peer: ucp.Endpoint) -> None:
-            peer.abort()
-
-        listener = ucp.create_listener(drop)
+        accepted: list[ucp.Endpoint] = []
+        listener = ucp.create_listener(accepted.append)
         endpoint = await ucp.create_endpoint(listener.ip, listener.port)
+        assert await until(lambda: accepted)
+        accepted.pop().abort()
         receives: asyncio.Task[None] | None = None
         if open_one == "call":
             receives = asyncio.create_task(ucp.recv(bytearray(1), 3))

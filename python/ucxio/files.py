@@ -402,7 +402,7 @@ def _shown(file: Any) -> str:
     try:
         closed = " closed" if file._raw.closed else ""
         return f"<ucxio.files.{kind} {file.name!r} mode={file.mode!r}{closed}>"
-    except ValueError:
+    except (AttributeError, ValueError):
         return f"<ucxio.files.{kind} detached>"
 
 

@@ -432,7 +432,14 @@ class PipeText(Discarding, io.TextIOWrapper):
     read = _guarded(io.TextIOWrapper.read)
     readline = _guarded(io.TextIOWrapper.readline)
     write = _guarded(io.TextIOWrapper.write)
-    flush = _guarded(io.TextIOWrapper.flush)
+    _write_pending = _guarded(io.TextIOWrapper.flush)
+
+    def flush(self) -> None:
+        """Send what was written. Nothing is known about the reader."""
+        if self._raw.mode == "wb":
+            self._write_pending()
+        else:
+            super().flush()
 
     def discard(self) -> None:
         """Give up (`Pipe.discard`), also what is buffered. Idempotent."""
@@ -451,7 +458,10 @@ class PipeText(Discarding, io.TextIOWrapper):
 
     @property
     def _raw(self) -> Pipe:
-        return cast(_Buffered, self.buffer)._raw
+        buffer = cast(_Buffered | None, self.buffer)
+        if buffer is None:
+            raise ValueError("underlying buffer has been detached")
+        return buffer._raw
 
     def __del__(self) -> None:
         _collect(self)
