@@ -65,10 +65,10 @@ class UCXIO_EXPORT call_function {
   /// Lifetime: `answer`, while the reader is used.
   /// Errors: no_such_name: the peer has no such function. signature_differs: its signature is
   /// another one; the text has both. call_failed: the function threw; `error::cause()` has its
-  /// code. no_space: the result is too large. permission_denied: the peer refuses the call. busy:
-  /// it has too many calls under way. timed_out: the deadline passed before the function ran.
-  /// version_mismatch, not_supported: one side is of a later version. protocol_error: the peer
-  /// could not read the call, or `answer` is none.
+  /// code, and `no_space` where its result is too large. permission_denied: the peer refuses the
+  /// call. busy: it has too many calls under way. timed_out: the deadline passed before the
+  /// function ran. version_mismatch, not_supported: one side is of a later version.
+  /// protocol_error: the peer could not read the call, or `answer` is none.
   call_reader decode(std::span<const std::byte> answer, std::error_code& ec = throws) const;
   call_reader decode(std::vector<std::byte>&& answer, std::error_code& ec = throws) const = delete;
 

@@ -3,12 +3,10 @@
 
 #include <any>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <system_error>
 
 #include "ucx/call_table.hpp"
-#include "ucx/completion_handler.hpp"
 #include "ucx/error.hpp"
 #include "ucx/version.hpp"
 #include "ucx/worker.hpp"
@@ -17,19 +15,15 @@ namespace ucx {
 
 /// The options of a `call_server`.
 struct call_server_options {
-  /// The calls of each peer that may be under way: their arguments are on their way, or the
-  /// executor has them. Further ones are refused (`busy`).
+  /// The calls of each connection that may be under way: their arguments, or their answers, are on
+  /// their way. Further ones are refused (`busy`).
   std::size_t max_calls = 256;
-  /// Runs the task that it is given, once, on any thread, now or later. Empty: functions run on the
-  /// thread that drives the worker, one at a time, as handlers: they must not wait. An exception of
-  /// the executor refuses the call (`busy`).
-  /// Lifetime: until each task that it was given has run.
-  std::function<void(move_only_handler<> task)> executor = {};
   /// The program's own object, for `call_context::program`.
   std::any program = {};
 };
 
-/// Runs the functions of a table for every peer of a worker, over connections of any kind.
+/// Runs the functions of a table for every peer of a worker, over connections of any kind. They run
+/// on the thread that drives the worker, one at a time, as handlers: they must not wait.
 ///
 ///     ucx::call_table calls;
 ///     calls.add("add", [](int a, int b) { return a + b; });
@@ -49,9 +43,8 @@ class UCXIO_EXPORT call_server {
   call_server(call_server&& other) noexcept;
   call_server& operator=(call_server&& other) noexcept;
   /// Ends serving: peers that call get `no_such_handler`. Calls whose arguments are on their way
-  /// are dropped, and their callers wait until their deadlines. Waits for a function that runs on
-  /// the worker's thread, unless it is inside that. The executor's functions are told to stop;
-  /// their answers still go out.
+  /// are refused (`busy`). Answers that are on their way still go out. Waits for a function that
+  /// runs, unless it is inside that.
   ~call_server();
 
   /// Returns how many calls are under way: see `call_server_options::max_calls`.

@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <stop_token>
 #include <string_view>
 #include <system_error>
 #include <tuple>
@@ -52,8 +51,6 @@ struct call_context {
   std::uint64_t number = 0;
   /// When the caller gives up, by this side's clock; nothing where it did not say so.
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
-  /// Stops when the caller has given up, or its connection is lost.
-  std::stop_token stop = {};
 };
 
 /// How many calls a table has answered, by their ends.

@@ -158,6 +158,16 @@ const call_directory::function* call_directory::contents::find(const asked_call&
   return found->second.get();
 }
 
+/// A predicate that throws refuses.
+bool call_directory::contents::refuses(const call_context& context,
+                                       std::string_view name) const noexcept {
+  try {
+    return refused && (*refused)(context, name);
+  } catch (...) {
+    return true;
+  }
+}
+
 /// Returns why there is no result in `value`.
 std::optional<call_failure> call_directory::run(const function& called, const asked_call& asked,
                                                 call_context& context, call_writer& value) {
@@ -190,7 +200,7 @@ call_message call_directory::answer(const asked_call& asked, call_context& conte
   call_failure refusal;
   const function* const called = now->find(asked, first_number_, refusal);
   if (called == nullptr) return refuse(asked.number, refusal, context, asked.name);
-  if (now->refused && (*now->refused)(context, called->name)) {
+  if (now->refuses(context, called->name)) {
     refusal.outcome = call_outcome::refused;
     refusal.text = "the peer does not allow this call";
     return refuse(asked.number, refusal, context, called->name);

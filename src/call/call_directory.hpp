@@ -55,6 +55,7 @@ class call_directory {
     std::shared_ptr<const call_table::observer> observer;
 
     std::string known_versions(std::string_view name) const;
+    bool refuses(const call_context& context, std::string_view name) const noexcept;
     const function* find(const asked_call& asked, std::uint64_t first, call_failure& refusal) const;
   };
   /// Of calls that ended so.

@@ -217,9 +217,8 @@ errc code_at_caller(call_outcome outcome) noexcept {
     case call_outcome::signature_differs:
       return errc::signature_differs;
     case call_outcome::handler_failed:
-      return errc::call_failed;
     case call_outcome::result_too_large:
-      return errc::no_space;
+      return errc::call_failed;
     case call_outcome::unknown_version:
       return errc::version_mismatch;
     case call_outcome::not_understood:
@@ -249,6 +248,7 @@ failure failure_at_caller(const call_failure& why, std::string_view function,
   }
   failure made{code_at_caller(why.outcome), std::move(text)};
   if (why.outcome == call_outcome::handler_failed) made.cause = why.code;
+  if (why.outcome == call_outcome::result_too_large) made.cause = errc::no_space;
   return made;
 }
 

@@ -111,11 +111,13 @@ void call_exchange::answered(message&& came) {
   if (call != nullptr) take(std::move(came), *call);  // else it was given up
 }
 
+/// A call has one answer: further ones that are announced are refused.
 void call_exchange::take(message&& came, call_operation& call) try {
   if (came.has_payload()) {
     const std::span<const std::byte> body = came.data();
     return call.answered(came.header(), {body.begin(), body.end()});
   }
+  if (call.is_receiving()) return;
   if (came.length() > call_writer::max_size) {
     return call.answer_lost(make_error_code(errc::protocol_error));
   }
@@ -127,7 +129,8 @@ void call_exchange::take(message&& came, call_operation& call) try {
 /// Receives an answer that was announced.
 void call_exchange::receive(const std::shared_ptr<message>& came, call_operation& call) {
   const auto body = std::make_shared<std::vector<std::byte>>(came->length());
-  const auto receiving = std::make_shared<request>(came->start_receive(std::span(*body)));
+  const auto receiving = std::make_shared<request>(
+      came->start_receive(std::span(*body), {.timeout = call.time_left()}));
   call.receives(receiving);
   const auto end = [this, came, body, number = call.number()](std::error_code outcome) {
     const std::lock_guard guard(worker_.lock());

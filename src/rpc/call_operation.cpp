@@ -22,6 +22,11 @@ void cancel(const request& started) noexcept {
   if (given_up != nullptr && !given_up->done()) given_up->give_up(errc::canceled);
 }
 
+/// Returns the operation of a send, unless it failed before it began.
+const send_operation* send_of(const request& started) noexcept {
+  return dynamic_cast<const send_operation*>(core_access::get(started));
+}
+
 }  // namespace
 
 call_exchange& call_operation::exchange() const { return worker().part<call_exchange>(); }
@@ -34,6 +39,8 @@ void call_operation::begin(const std::shared_ptr<endpoint_core>& over, const wan
   signature_ = wanted.called.signature().text();
   text_.clear();
   message_ = 0;
+  may_be_sent_ = false;
+  is_announced_ = false;
   size_ = wanted.arguments.size();
   number_ = of.part<call_exchange>().add(*this);
   result_ = std::move(result);
@@ -46,15 +53,13 @@ void call_operation::begin(const std::shared_ptr<endpoint_core>& over, const wan
   try {
     send(wanted);
   } catch (const std::bad_alloc&) {  // it has begun, and ends as any other
-    const bool may_run = core_access::get(send_) != nullptr && was_sent();
-    finish(make_error_code(may_run ? errc::call_outcome_unknown : errc::no_memory));
+    finish(make_error_code(was_sent() ? errc::call_outcome_unknown : errc::no_memory));
   }
   release();
 }
 
-/// Returns 0 where it has no deadline, and more than 0 else.
 std::chrono::nanoseconds call_operation::time_left() const noexcept {
-  if (deadline() == clock::time_point::max()) return {};
+  if (deadline() == clock::time_point::max()) return std::chrono::nanoseconds::max();
   const std::chrono::nanoseconds left = deadline() - worker().api().now();
   return std::max(left, std::chrono::nanoseconds(1));
 }
@@ -62,44 +67,60 @@ std::chrono::nanoseconds call_operation::time_left() const noexcept {
 void call_operation::send(const wanted_call& wanted) {
   endpoint_core& over = *endpoint();
   if (const std::error_code unusable = over.status()) return finish(unusable);
-  const std::chrono::nanoseconds left = time_left();
-  send_ = call_exchange::send(
-      over.shared_from_this(), call_messages,
-      encode_request(
-          {.kind = wanted.kind,
-           .number = number_,
-           .left = left,
-           .hash = wanted.called.signature().hash(),
-           .function = wanted.number,
-           .name = wanted.kind == call_kind::bound ? std::string_view() : std::string_view(name_),
-           .arguments = wanted.arguments}),
-      left.count() > 0 ? left : std::chrono::nanoseconds::max());
-  if (done()) return;
-  if (core_access::get(send_) == nullptr) {  // it went at once
-    message_ = over.messages().outgoing().last_number();
-  } else if (send_.done()) {
-    const request ended = std::move(send_);
-    message_ = over.messages().outgoing().last_number();
-    if (const std::error_code failed = ended.error()) send_failed(failed);
-  } else {
-    send_.then([kept = worker().weak_from_this(), number = number_](std::error_code outcome) {
-      const std::shared_ptr<worker_core> of = kept.lock();
-      if (!of) return;
-      const std::lock_guard guard(of->lock());
-      of->part<call_exchange>().sent(number, outcome);
-    });
-  }
+  const bool is_timed = deadline() != clock::time_point::max();
+  send_over(over, encode_request({.kind = wanted.kind,
+                                  .number = number_,
+                                  .left = is_timed ? time_left() : std::chrono::nanoseconds(),
+                                  .hash = wanted.called.signature().hash(),
+                                  .function = wanted.number,
+                                  .name = wanted.kind == call_kind::bound ? std::string_view()
+                                                                          : std::string_view(name_),
+                                  .arguments = wanted.arguments}));
+  if (send_.done()) return;
+  send_.then([kept = worker().weak_from_this(), number = number_](std::error_code outcome) {
+    const std::shared_ptr<worker_core> of = kept.lock();
+    if (!of) return;
+    const std::lock_guard guard(of->lock());
+    of->part<call_exchange>().sent(number, outcome);
+  });
 }
 
+/// Leaves `send_` where it does not go at once.
+void call_operation::send_over(endpoint_core& over, call_message what) {
+  outgoing_messages& outgoing = over.messages().outgoing();
+  is_announced_ = !outgoing.goes_whole(what.body.size() + what.head_size);
+  may_be_sent_ = true;  // where the call ends within the send
+  request sending;
+  try {
+    sending =
+        call_exchange::send(over.shared_from_this(), call_messages, std::move(what), time_left());
+  } catch (...) {  // it has taken nothing
+    may_be_sent_ = false;
+    throw;
+  }
+  if (done()) return call_exchange::leave(std::move(sending));
+  const operation* const started = core_access::get(sending);
+  if (started != nullptr && !started->done()) {
+    send_ = std::move(sending);
+    return;
+  }
+  const send_operation* const ended = send_of(sending);
+  may_be_sent_ = started == nullptr || (ended != nullptr && ended->was_said());
+  if (may_be_sent_) message_ = outgoing.last_number();
+  if (const std::error_code failed = sending.error()) send_failed(failed);
+}
+
+/// Returns whether the peer may have some of it.
 bool call_operation::was_sent() const noexcept {
-  const operation* const sending = core_access::get(send_);
-  return sending == nullptr || static_cast<const send_operation*>(sending)->was_said();
+  if (core_access::get(send_) == nullptr) return may_be_sent_;
+  const send_operation* const sending = send_of(send_);
+  return sending != nullptr && sending->was_said();
 }
 
 bool call_operation::was_refused(std::uint64_t message) const noexcept {
-  const operation* const sending = core_access::get(send_);
-  if (sending == nullptr) return message_ == message;
-  return was_sent() && static_cast<const send_operation*>(sending)->number() == message;
+  const send_operation* const sending = send_of(send_);
+  if (sending == nullptr) return may_be_sent_ && message_ == message;
+  return sending->was_said() && sending->number() == message;
 }
 
 void call_operation::send_failed(std::error_code why) noexcept {
@@ -108,7 +129,16 @@ void call_operation::send_failed(std::error_code why) noexcept {
     return finish(
         why, if_there_is_memory([&] { return "calling " + name_ + ": the peer serves no calls"; }));
   }
-  finish(why);
+  // The peer ended its receive, and does not run it.
+  if (why == errc::message_refused || !was_sent()) return finish(why);
+  end_unknown(why);
+}
+
+/// The function may have run, and the peer's word is not taken for it.
+void call_operation::end_unknown(std::error_code why) noexcept {
+  if (why == errc::timed_out || why == errc::canceled) return finish(why);
+  finish(make_error_code(errc::call_outcome_unknown),
+         if_there_is_memory([&] { return "calling " + name_ + ": " + why.message(); }));
 }
 
 void call_operation::answered(std::span<const std::byte> head, std::vector<std::byte> body) {
@@ -127,7 +157,7 @@ void call_operation::answered(std::span<const std::byte> head, std::vector<std::
 }
 
 void call_operation::answer_lost(std::error_code why) noexcept {
-  if (!done()) finish(why);
+  if (!done()) end_unknown(why);
 }
 
 /// Once for each end.
@@ -137,9 +167,9 @@ void call_operation::finish(std::error_code outcome, std::string text) noexcept 
   exchange().remove(*this);
   --*under_way_;
   if (const std::shared_ptr<request> receiving = receiving_.lock()) cancel(*receiving);
-  // A call that waits for room is not sent any more. Another one has been given to UCX: its bytes
-  // are its own.
-  if (!was_sent()) cancel(send_);
+  // A call that waits for room is not sent any more, and an announced one is withdrawn. Another one
+  // has been given to UCX: its bytes are its own.
+  if (is_announced_ || !was_sent()) cancel(send_);
   call_exchange::leave(std::move(send_));
   endpoint()->messages().call_ended();
   endpoint()->closing().look();

@@ -55,6 +55,10 @@ class call_operation final : public operation, public list_hook<exchanged_call_t
   void answer_lost(std::error_code why) noexcept;
   /// Its answer is received by this request, which is given up with it.
   void receives(std::weak_ptr<request> answer) noexcept { receiving_ = std::move(answer); }
+  /// Returns whether an answer is on its way already: there is one.
+  bool is_receiving() const noexcept { return !receiving_.expired(); }
+  /// Returns the time until its deadline.
+  std::chrono::nanoseconds time_left() const noexcept;
   /// The peer has refused the message of this number, which may be that of this call.
   bool was_refused(std::uint64_t message) const noexcept;
   /// The send of the call has failed.
@@ -72,9 +76,10 @@ class call_operation final : public operation, public list_hook<exchanged_call_t
   void recycle() noexcept override;
 
  private:
-  std::chrono::nanoseconds time_left() const noexcept;
   void send(const wanted_call& wanted);
+  void send_over(endpoint_core& over, call_message what);
   bool was_sent() const noexcept;
+  void end_unknown(std::error_code why) noexcept;
   void finish(std::error_code outcome, std::string text = {}) noexcept;
   call_exchange& exchange() const;
 
@@ -86,7 +91,9 @@ class call_operation final : public operation, public list_hook<exchanged_call_t
   std::uint64_t number_ = 0;
   std::uint64_t message_ = 0;  // the number of the message that it was sent in at once
   std::uint64_t size_ = 0;
-  request send_;  // until all of it is sent
+  request send_;               // until all of it is sent
+  bool may_be_sent_ = false;   // of a call without `send_`
+  bool is_announced_ = false;  // it is longer than a whole message
   std::weak_ptr<request> receiving_;
 };
 

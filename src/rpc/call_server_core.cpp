@@ -1,16 +1,15 @@
 #include "rpc/call_server_core.hpp"
 
-#include <exception>
+#include <algorithm>
 #include <iterator>
+#include <limits>
 #include <mutex>
 #include <new>
-#include <string>
 
 #include "base/deadline.hpp"
 #include "connection/endpoint_core.hpp"
 #include "message/message_exchange.hpp"
 #include "rpc/call_exchange.hpp"
-#include "rpc/call_watch.hpp"
 #include "wire/message_number.hpp"
 #include "worker/core_access.hpp"
 #include "worker/worker_core.hpp"
@@ -22,7 +21,17 @@ namespace {
 constexpr std::size_t longest_call_body = call_writer::max_size + call_function::max_name_size;
 
 call_failure too_many() {
-  return {.outcome = call_outcome::busy, .text = "this peer has too many calls under way"};
+  return {.outcome = call_outcome::busy, .text = "this connection has too many calls under way"};
+}
+
+std::size_t twice(std::size_t count) noexcept {
+  return count > std::numeric_limits<std::size_t>::max() / 2 ? count : count * 2;
+}
+
+/// Why a call whose arguments could not be received does not run.
+call_failure failure_of_receive(std::error_code why) {
+  return {.outcome = why == errc::timed_out ? call_outcome::given_up : call_outcome::busy,
+          .text = "its arguments could not be received: " + why.message()};
 }
 
 std::uint64_t number_of_calls() noexcept { return message_number(call_owner, call_messages); }
@@ -64,16 +73,28 @@ void call_server_core::close() noexcept {
     const std::lock_guard guard(worker->lock());
     worker->messages().handlers().exchange(number_of_calls(), replaced);
   }
-  std::map<key, std::shared_ptr<served_call>> left;
   {
     const std::lock_guard guard(noting_);
     is_closed_ = true;
-    left.swap(calls_);
   }
-  for (const auto& [which, call] : left) call->stop.request_stop();
-  if (!replaced || worker->in_handler()) return;
-  worker->wait_until(clock::time_point::max(),
-                     [&] { return !worker->messages().handlers().is_running(*replaced); });
+  if (replaced && !worker->in_handler()) {
+    worker->wait_until(clock::time_point::max(), [&] {
+      return !worker->messages().handlers().is_running(*replaced) && !is_running();
+    });
+  }
+  while (const shared_call left = any_stopped()) give_back(left);
+}
+
+/// Takes out one that does not run.
+call_server_core::shared_call call_server_core::any_stopped() noexcept {
+  const std::lock_guard guard(noting_);
+  for (auto at = calls_.begin(); at != calls_.end(); ++at) {
+    if (at->second->at == step::running) continue;
+    shared_call found = std::move(at->second);
+    calls_.erase(at);
+    return found;
+  }
+  return nullptr;
 }
 
 std::size_t call_server_core::under_way() const noexcept {
@@ -82,69 +103,139 @@ std::size_t call_server_core::under_way() const noexcept {
 }
 
 call_server_core::key call_server_core::key_of(const served_call& call) {
-  return {call.over->number(), call.number};
+  return {call.over->number(), call.place};
 }
 
 /// A handler of the worker: what comes is a call, or does away with one.
-void call_server_core::arrived(message&& came) {
+void call_server_core::arrived(message&& came) noexcept {
+  shared_call call;
+  try {
+    call = taken(std::move(came));
+    if (call) begin(call);
+  } catch (...) {  // there is no memory, or what the program gave could not be copied
+    if (call) give_back(call);
+  }
+}
+
+/// Returns the call that came, or nothing.
+call_server_core::shared_call call_server_core::taken(message&& came) {
   const auto begun = decode_beginning(came.header());
-  if (!begun) return;  // there is nothing by which it could be answered
+  if (!begun) return nullptr;  // there is nothing by which it could be answered
   auto call = std::make_shared<served_call>(came.peer());
-  if (!call->over) return;  // the connection is gone
+  if (!call->over) return nullptr;  // the connection is gone
   call->number = begun->number;
-  if (begun->kind == static_cast<std::uint8_t>(call_kind::cancel)) return cancel(key_of(*call));
+  if (begun->kind == static_cast<std::uint8_t>(call_kind::cancel)) {
+    cancel(call->over->number(), call->number);
+    return nullptr;
+  }
   call->is_one_way = (begun->flags & call_is_one_way) != 0;
   if (const auto left = time_left_of(came.header()); left.count() > 0) {
     call->deadline = after(call->over->worker().api().now(), left);
   }
   call->came = std::move(came);
-  begin(call);
+  return call;
 }
 
-void call_server_core::begin(const std::shared_ptr<served_call>& call) {
+void call_server_core::begin(const shared_call& call) {
   if (call->came.length() > longest_call_body) {
-    return refuse(*call, {.outcome = call_outcome::bad_call, .text = "it has more than 1 MiB"});
+    return refuse(call, {.outcome = call_outcome::bad_call, .text = "it has more than 1 MiB"});
   }
-  if (call->came.has_payload()) {
-    call->wire = call->came.data();
-    return run(call);
-  }
-  receive(call);
+  if (!call->came.has_payload()) return receive(call);
+  if (!has_room(*call)) return refuse(call, too_many());
+  call->wire = call->came.data();
+  run(call);
 }
 
-/// Returns whether its connection may have one more call under way. Those of one connection stand
-/// together.
-bool call_server_core::note(const std::shared_ptr<served_call>& call) {
-  const std::lock_guard guard(noting_);
-  if (is_closed_) return false;
-  const auto first = calls_.lower_bound({call->over->number(), 0});
-  const auto behind = calls_.lower_bound({call->over->number() + 1, 0});
-  const auto count = static_cast<std::size_t>(std::distance(first, behind));
-  return count < options_.max_calls && calls_.try_emplace(key_of(*call), call).second;
+/// Those of one connection stand together.
+std::size_t call_server_core::count_of(std::uint64_t connection) const noexcept {
+  if (calls_.empty()) return 0;
+  const auto first = calls_.lower_bound({connection, 0});
+  const auto behind = calls_.lower_bound({connection + 1, 0});
+  return static_cast<std::size_t>(std::distance(first, behind));
 }
 
-/// Returns whether it was under way.
-bool call_server_core::forget(const served_call& call) noexcept {
+bool call_server_core::has_room(const served_call& call) const noexcept {
   const std::lock_guard guard(noting_);
-  const auto found = calls_.find(key_of(call));
-  if (found == calls_.end() || found->second.get() != &call) return false;
+  return count_of(call.over->number()) < options_.max_calls;
+}
+
+/// It is under way from here on, if its connection has less than `most` of them.
+call_server_core::room call_server_core::note(const shared_call& call, std::size_t most) {
+  const std::lock_guard guard(noting_);
+  if (is_closed_) return room::closed;
+  if (call->place != 0) return room::noted;
+  const std::uint64_t connection = call->over->number();
+  if (count_of(connection) >= most) return room::full;
+  calls_.try_emplace({connection, last_place_ + 1}, call);
+  call->place = ++last_place_;
+  return room::noted;
+}
+
+/// Returns the call, or nothing where the server has ended.
+call_server_core::shared_call call_server_core::start_running(const key& which) noexcept {
+  const std::lock_guard guard(noting_);
+  const auto found = calls_.find(which);
+  if (found == calls_.end() || is_closed_) return nullptr;
+  found->second->at = step::running;
+  ++running_;
+  return found->second;
+}
+
+/// `call` is over, or its answer goes.
+void call_server_core::end_running(served_call& call) noexcept {
+  {
+    const std::lock_guard guard(noting_);
+    call.at = step::answering;
+    --running_;
+    if (!is_closed_) return;
+  }
+  worker_core& worker = call.over->worker();
+  const std::lock_guard guard(worker.lock());
+  worker.wake_waiters();
+}
+
+bool call_server_core::is_running() const noexcept {
+  const std::lock_guard guard(noting_);
+  return running_ > 0;
+}
+
+void call_server_core::forget(const key& which) noexcept {
+  shared_call gone;  // goes behind the lock
+  const std::lock_guard guard(noting_);
+  const auto found = calls_.find(which);
+  if (found == calls_.end()) return;
+  gone = std::move(found->second);
   calls_.erase(found);
-  return true;
 }
 
 /// Receives a call that was announced.
-void call_server_core::receive(const std::shared_ptr<served_call>& call) {
-  if (!note(call)) return refuse(*call, too_many());
+void call_server_core::receive(const shared_call& call) {
+  if (note(call, options_.max_calls) != room::noted) return refuse(call, too_many());
   call->body.resize(call->came.length());
   call->wire = call->body;
   call->pending = call->came.start_receive(std::span(call->body),
                                            {.timeout = time_left_of(call->came.header())});
+  // The handler keeps the call, whose memory is written, until the receive has ended.
   call->pending.then([kept = weak_from_this(), call](std::error_code outcome) {
-    const auto self = kept.lock();
-    if (!self) return;
-    const bool is_served = self->forget(*call);  // no more, if the server has ended
-    if (is_served && !outcome) self->run(call);
+    if (const auto self = kept.lock()) self->received(key_of(*call), outcome);
   });
+}
+
+void call_server_core::received(const key& which, std::error_code outcome) noexcept {
+  const shared_call call = start_running(which);
+  if (!call) return;
+  try {
+    if (outcome == errc::canceled) {  // its caller has given up
+      forget(which);
+    } else if (outcome) {
+      refuse(call, failure_of_receive(outcome));
+    } else {
+      run(call);
+    }
+  } catch (...) {  // as in `arrived`
+    give_back(call);
+  }
+  end_running(*call);
 }
 
 call_context call_server_core::context_of(const served_call& call) const {
@@ -154,76 +245,99 @@ call_context call_server_core::context_of(const served_call& call) const {
   made.peer = &call.peer;
   made.number = call.number;
   if (call.deadline != clock::time_point::max()) made.deadline = call.deadline;
-  made.stop = call.stop.get_token();
   return made;
 }
 
-void call_server_core::run(const std::shared_ptr<served_call>& call) {
+void call_server_core::run(const shared_call& call) {
   const auto asked = decode_request({call->came.header(), call->wire});
-  if (!asked) return refuse(*call, failure_of_request(asked.why()));
-  if (options_.executor && asked->kind != call_kind::bind) return run_elsewhere(call, *asked);
+  if (!asked) return refuse(call, failure_of_request(asked.why()));
   call_context context = context_of(*call);
-  answer(*call, answer_of(*call, *asked, context));
+  answer(call, answer_of(*call, *asked, context));
 }
 
 /// Runs the function, unless its caller has given up.
-call_message call_server_core::answer_of(const served_call& call, const asked_call& asked,
+call_message call_server_core::answer_of(served_call& call, const asked_call& asked,
                                          call_context& context) {
-  const std::shared_ptr<worker_core> worker = worker_.lock();
-  const bool is_late = worker && call.deadline <= worker->api().now();
-  if (!is_late && !call.stop.stop_requested()) return functions_->answer(asked, context);
+  const bool is_late = call.deadline <= call.over->worker().api().now();
+  call.has_run = !is_late;
+  if (!is_late) return functions_->answer(asked, context);
   return functions_->refuse(call.number,
                             {.outcome = call_outcome::given_up, .text = "the caller has given up"},
                             context, asked.name);
 }
 
-/// The message is kept meanwhile, and with it the caller's credit.
-void call_server_core::run_elsewhere(const std::shared_ptr<served_call>& call,
-                                     const asked_call& asked) {
-  if (!note(call)) return refuse(*call, too_many());
-  {
-    const std::lock_guard guard(call->over->worker().lock());
-    call->pending = call_watch::start(call->over, call->stop);
-  }
-  auto task = [self = shared_from_this(), call, asked, context = context_of(*call)]() mutable {
-    call_message made = self->answer_of(*call, asked, context);
-    // The message and the connection go where they came from.
-    const std::shared_ptr<worker_core> worker = self->worker_.lock();
-    if (!worker) return;
-    worker->post([self, call = std::move(call), made = std::move(made)]() mutable {
-      self->forget(*call);
-      self->answer(*call, std::move(made));
-      call->pending = request();
-    });
-  };
-  try {
-    options_.executor(std::move(task));
-  } catch (const std::exception& thrown) {
-    forget(*call);
-    refuse(*call, {.outcome = call_outcome::busy,
-                   .text = std::string("the executor does not take it: ") + thrown.what()});
-  }
-}
-
-void call_server_core::cancel(const key& which) noexcept {
-  std::shared_ptr<served_call> call;
+/// Its arguments do not come any more, or its answer goes nowhere.
+void call_server_core::cancel(std::uint64_t connection, std::uint64_t number) noexcept {
+  shared_call call;
   {
     const std::lock_guard guard(noting_);
-    const auto found = calls_.find(which);
-    if (found == calls_.end()) return;  // it is over
-    call = found->second;
+    for (auto at = calls_.lower_bound({connection, 0});
+         at != calls_.end() && at->first.first == connection; ++at) {
+      if (at->second->number != number || at->second->is_one_way) continue;
+      call = at->second;
+      break;
+    }
   }
-  call->stop.request_stop();
-  call->pending.cancel();  // where its arguments are on their way, they do not come
+  if (call) call->pending.cancel();
 }
 
-void call_server_core::refuse(const served_call& call, const call_failure& why) {
-  answer(call, functions_->refuse(call.number, why, context_of(call)));
+void call_server_core::refuse(const shared_call& call, const call_failure& why) {
+  answer(call, functions_->refuse(call->number, why, context_of(*call)));
 }
 
-void call_server_core::answer(const served_call& call, call_message made) const noexcept {
-  if (call.is_one_way) return;
-  call_exchange::post(call.over, answer_messages, std::move(made));
+/// Ends a call that can go no further: there is no memory, or the server ends. An answer that goes
+/// already goes on.
+void call_server_core::give_back(const shared_call& call) noexcept {
+  forget(key_of(*call));
+  if (call->is_answered) {
+    if (!call->pending.done()) call_exchange::leave(std::move(call->pending));
+    return;
+  }
+  call->is_answered = true;
+  if (!call->is_one_way) try {
+      const call_failure why{
+          .outcome = call->has_run ? call_outcome::handler_failed : call_outcome::busy,
+          .text = "the peer could not go on with this call",
+          .code = call->has_run ? make_error_code(errc::no_memory) : std::error_code()};
+      call_exchange::post(call->over, answer_messages, encode_failure(call->number, why));
+    } catch (const std::bad_alloc&) {  // the caller learns it from its deadline
+    }
+  call->pending.cancel();
+}
+
+/// Returns 0 where it has no deadline, and more than 0 else.
+std::chrono::nanoseconds call_server_core::time_left(const served_call& call) const noexcept {
+  if (call.deadline == clock::time_point::max()) return {};
+  const std::chrono::nanoseconds left = call.deadline - call.over->worker().api().now();
+  return std::max(left, std::chrono::nanoseconds(1));
+}
+
+/// An answer that does not go at once makes its call one under way, until it has gone. The refusals
+/// of calls that are too many get as many places again. Of a caller that takes no answers, further
+/// ones are dropped: what it costs here is bounded.
+void call_server_core::answer(const shared_call& call, call_message made) {
+  if (call->is_one_way) return forget(key_of(*call));
+  request sending =
+      call_exchange::send(call->over, answer_messages, std::move(made), time_left(*call));
+  call->is_answered = true;
+  call->came = message();
+  call->wire = {};
+  call->body = {};
+  if (sending.done()) return forget(key_of(*call));
+  call->pending = std::move(sending);
+  switch (note(call, twice(options_.max_calls))) {
+    case room::noted:
+      break;
+    case room::full:
+      call->pending = request();
+      return;
+    case room::closed:
+      forget(key_of(*call));
+      return call_exchange::leave(std::move(call->pending));
+  }
+  call->pending.then([kept = weak_from_this(), which = key_of(*call)](std::error_code) {
+    if (const auto self = kept.lock()) self->forget(which);
+  });
 }
 
 }  // namespace ucx::detail

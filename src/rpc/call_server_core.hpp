@@ -8,7 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
-#include <stop_token>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -26,13 +26,15 @@ namespace ucx::detail {
 class endpoint_core;
 class worker_core;
 
-/// Calls are handled on the thread that drives the worker, but for functions that an executor has.
-/// The object may end on another one. How far a call has come:
+/// Calls are handled on the thread that drives the worker. The object may end on another one. How
+/// far a call has come (one that came whole runs at once):
 ///
-///     from     | to      | when
-///     arriving | running | all of it is here
-///     arriving | over    | its caller gave up, or its connection was lost: it is not run
-///     running  | over    | the function has returned, and its answer was sent
+///     from      | to        | when
+///     arriving  | answering | all of it was here, and the function has run; or it was refused
+///     arriving  | over      | its caller gave up, or its connection was lost: it is not run
+///     answering | over      | the answer was sent; or the caller gave up, or was lost
+///
+/// Nothing that a peer sends ends the process: a call for which there is no memory is refused.
 class call_server_core : public std::enable_shared_from_this<call_server_core> {
  public:
   call_server_core(std::shared_ptr<worker_core> worker, const call_table& calls,
@@ -45,8 +47,9 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
   std::size_t under_way() const noexcept;
 
  private:
-  /// A call that is under way, by its connection and its number.
+  /// A call that is under way, by its connection, and by its place among those of this server.
   using key = std::pair<std::uint64_t, std::uint64_t>;
+  enum class step { arriving, running, answering };
   struct served_call {
     explicit served_call(endpoint from);
 
@@ -58,29 +61,45 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
     clock::time_point deadline = clock::time_point::max();
     bool is_one_way = false;
     std::uint64_t number = 0;
-    request pending = {};  ///< The receive, or the watch.
-    std::stop_source stop = {};
+    std::uint64_t place = 0;  ///< 0: it is not under way.
+    step at = step::arriving;
+    bool has_run = false;
+    bool is_answered = false;
+    request pending = {};  ///< The receive, or the send of the answer.
   };
+  enum class room { noted, full, closed };
+  using shared_call = std::shared_ptr<served_call>;
 
-  void arrived(message&& came);
-  void begin(const std::shared_ptr<served_call>& call);
-  void receive(const std::shared_ptr<served_call>& call);
-  void run(const std::shared_ptr<served_call>& call);
-  void run_elsewhere(const std::shared_ptr<served_call>& call, const asked_call& asked);
-  call_message answer_of(const served_call& call, const asked_call& asked, call_context& context);
-  void cancel(const key& which) noexcept;
-  void refuse(const served_call& call, const call_failure& why);
+  void arrived(message&& came) noexcept;
+  shared_call taken(message&& came);
+  void begin(const shared_call& call);
+  void receive(const shared_call& call);
+  void received(const key& which, std::error_code outcome) noexcept;
+  void run(const shared_call& call);
+  call_message answer_of(served_call& call, const asked_call& asked, call_context& context);
+  void cancel(std::uint64_t connection, std::uint64_t number) noexcept;
+  void refuse(const shared_call& call, const call_failure& why);
+  void give_back(const shared_call& call) noexcept;
   call_context context_of(const served_call& call) const;
-  void answer(const served_call& call, call_message answer) const noexcept;
-  bool note(const std::shared_ptr<served_call>& call);
-  bool forget(const served_call& call) noexcept;
+  void answer(const shared_call& call, call_message answer);
+  std::chrono::nanoseconds time_left(const served_call& call) const noexcept;
+  std::size_t count_of(std::uint64_t connection) const noexcept;
+  bool has_room(const served_call& call) const noexcept;
+  room note(const shared_call& call, std::size_t most);
+  shared_call start_running(const key& which) noexcept;
+  void end_running(served_call& call) noexcept;
+  bool is_running() const noexcept;
+  shared_call any_stopped() noexcept;
+  void forget(const key& which) noexcept;
   static key key_of(const served_call& call);
 
   const std::weak_ptr<worker_core> worker_;
   const std::shared_ptr<call_directory> functions_;
   const call_server_options options_;
-  mutable std::mutex noting_;  // with the next two
-  std::map<key, std::shared_ptr<served_call>> calls_;
+  mutable std::mutex noting_;  // with the rest
+  std::map<key, shared_call> calls_;
+  std::uint64_t last_place_ = 0;
+  std::size_t running_ = 0;  // of `calls_`
   bool is_closed_ = false;
 };
 
