@@ -26,15 +26,14 @@ namespace ucx::detail {
 class endpoint_core;
 class worker_core;
 
-/// Calls are handled on the thread that drives the worker. The object may end on another one. How
-/// far a call has come (one that came whole runs at once):
+/// Calls are handled on the thread that drives the worker. The object may end on another one. A
+/// call for which there is no memory is refused. How far a call has come (one that came whole runs
+/// at once):
 ///
 ///     from      | to        | when
 ///     arriving  | answering | all of it was here, and the function has run; or it was refused
 ///     arriving  | over      | its caller gave up, or its connection was lost: it is not run
 ///     answering | over      | the answer was sent; or the caller gave up, or was lost
-///
-/// Nothing that a peer sends ends the process: a call for which there is no memory is refused.
 class call_server_core : public std::enable_shared_from_this<call_server_core> {
  public:
   call_server_core(std::shared_ptr<worker_core> worker, const call_table& calls,
