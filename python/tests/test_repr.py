@@ -79,6 +79,9 @@ def test_files_that_were_detached_say_so(local_server: ucxio.Server) -> None:
         with reader.detach(), writer.detach():
             assert repr(reader) == "<ucxio.pipes.PipeText detached>"
             assert repr(writer) == "<ucxio.pipes.PipeWriter detached>"
+            for call in reader.read, lambda: writer.write(b"x"):
+                with pytest.raises(ValueError, match="detached"):
+                    call()
     with local_server.publish("data", bytes(8)) as shown:
         file = ucxio.open(shown.url)
         with file.detach():

@@ -365,7 +365,10 @@ class _Buffered(Discarding):
 
     @property
     def _raw(self) -> Pipe:
-        return cast(Pipe, self.raw)
+        raw = cast(Pipe | None, self.raw)
+        if raw is None:
+            raise ValueError("raw stream has been detached")
+        return raw
 
     @property
     def received(self) -> int:
