@@ -112,7 +112,7 @@ def look(region):
             region.why_not("rma")
     except ucxio.Error as failed:
         assert failed.code == "closed", failed
-for _ in range(100):
+for _ in range(20):
     region = client.open("memory", "read_write")
     threads = [threading.Thread(target=look, args=(region,)) for _ in range(2)]
     for each in threads:
