@@ -6,7 +6,6 @@
 #include "ucx/endpoint.hpp"
 #include "ucx/endpoint_options.hpp"
 #include "ucx/entry.hpp"
-#include "ucx/error.hpp"
 #include "ucx/memory_place.hpp"
 #include "ucx/memory_resources.hpp"
 #include "ucx/payload.hpp"
@@ -269,129 +268,6 @@ std::string_view detail::enum_name(connection_state value) noexcept {
       return "failed";
     case connection_state::closed:
       return "closed";
-  }
-  return "unknown";
-}
-
-template <>
-std::string_view detail::enum_name(errc value) noexcept {
-  switch (value) {
-    case errc::invalid_argument:
-      return "invalid_argument";
-    case errc::out_of_range:
-      return "out_of_range";
-    case errc::no_space:
-      return "no_space";
-    case errc::permission_denied:
-      return "permission_denied";
-    case errc::no_such_region:
-      return "no_such_region";
-    case errc::stale_region:
-      return "stale_region";
-    case errc::revoked:
-      return "revoked";
-    case errc::bad_descriptor:
-      return "bad_descriptor";
-    case errc::bad_address:
-      return "bad_address";
-    case errc::version_mismatch:
-      return "version_mismatch";
-    case errc::protocol_error:
-      return "protocol_error";
-    case errc::bad_configuration:
-      return "bad_configuration";
-    case errc::feature_disabled:
-      return "feature_disabled";
-    case errc::not_supported:
-      return "not_supported";
-    case errc::host_not_found:
-      return "host_not_found";
-    case errc::unreachable:
-      return "unreachable";
-    case errc::connection_refused:
-      return "connection_refused";
-    case errc::connection_reset:
-      return "connection_reset";
-    case errc::address_in_use:
-      return "address_in_use";
-    case errc::timed_out:
-      return "timed_out";
-    case errc::canceled:
-      return "canceled";
-    case errc::closed:
-      return "closed";
-    case errc::would_deadlock:
-      return "would_deadlock";
-    case errc::busy:
-      return "busy";
-    case errc::no_memory:
-      return "no_memory";
-    case errc::no_shared_memory:
-      return "no_shared_memory";
-    case errc::no_lockable_memory:
-      return "no_lockable_memory";
-    case errc::too_many_files:
-      return "too_many_files";
-    case errc::message_truncated:
-      return "message_truncated";
-    case errc::io_error:
-      return "io_error";
-    case errc::unexpected:
-      return "unexpected";
-    case errc::bad_url:
-      return "bad_url";
-    case errc::bad_name:
-      return "bad_name";
-    case errc::no_such_name:
-      return "no_such_name";
-    case errc::already_exists:
-      return "already_exists";
-    case errc::content_changed:
-      return "content_changed";
-    case errc::not_secure:
-      return "not_secure";
-    case errc::closed_by_peer:
-      return "closed_by_peer";
-    case errc::no_rdma:
-      return "no_rdma";
-    case errc::would_block:
-      return "would_block";
-    case errc::header_too_long:
-      return "header_too_long";
-    case errc::no_such_handler:
-      return "no_such_handler";
-    case errc::message_refused:
-      return "message_refused";
-    case errc::message_withdrawn:
-      return "message_withdrawn";
-    case errc::empty_buffer:
-      return "empty_buffer";
-    case errc::buffer_too_small:
-      return "buffer_too_small";
-    case errc::bad_pool:
-      return "bad_pool";
-    case errc::pooled_buffer:
-      return "pooled_buffer";
-    case errc::checksum_mismatch:
-      return "checksum_mismatch";
-    case errc::broken_pipe:
-      return "broken_pipe";
-    case errc::too_many_store_files:
-      return "too_many_store_files";
-    case errc::too_many_client_files:
-      return "too_many_client_files";
-    case errc::too_many_writers:
-      return "too_many_writers";
-    case errc::stale_store:
-      return "stale_store";
-    case errc::forked_child:
-      return "forked_child";
-    case errc::signature_differs:
-      return "signature_differs";
-    case errc::call_failed:
-      return "call_failed";
-    case errc::call_outcome_unknown:
-      return "call_outcome_unknown";
   }
   return "unknown";
 }

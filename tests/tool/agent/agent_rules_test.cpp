@@ -214,6 +214,21 @@ TEST_F(CompressedByRules, ReachTheNamesOfTheirClient) {
   EXPECT_FALSE(std::filesystem::exists(path("store/alice/y")));
 }
 
+/// Which thread serves a client is not chosen by the client: several meet several threads.
+TEST_F(CompressedByRules, ReachTheNamesOfTheirClientOnEachWorker) {
+  const tool_server server(line(rules_for_both, {"--workers", "3", "--fetch-from", "any"}));
+  folder_.make("here", pattern_text(mib));
+  folder_.make("store/alice/secret", "of alice");
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = "alice/x" + std::to_string(i);
+    expect_copied_by("alice", {"--compress", "zstd", path("here"), server.url(name)});
+    expect_copied_by("alice", {"--direct", server.url(name), server.url(name + "y")});
+    EXPECT_EQ(content_of(path("store/" + name + "y")), pattern_text(mib));
+    EXPECT_EQ(compress_as("bob", server.url("alice/secret"), path("got")).code, 3);
+  }
+  EXPECT_FALSE(std::filesystem::exists(path("got")));
+}
+
 TEST_F(CompressedByRules, NeedTheRightToCallTheAgent) {
   const tool_server server(line("allow token alice list,read,write,create **\n"));
   folder_.make("here", "text");

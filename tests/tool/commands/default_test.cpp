@@ -160,6 +160,21 @@ TEST_F(ServedByDefault, HasItsAgentCalledByTheTokenThatIsNamed) {
   EXPECT_EQ(content_of(copy), "a text");
 }
 
+/// The command and the agent both come by the Unix socket.
+TEST_F(ServedByDefault, HasAnAgentForCommandsThatNameNoToken) {
+  std::filesystem::create_directory(folder_ / "store");
+  std::ofstream(folder_ / "store/x") << "a text";
+  const tool_server server({"--agent", "--fetch-from", "127.0.0.1", "--writable", "--store",
+                            (folder_ / "store").string()});
+  const std::string copy = folder_ / "copy";
+  const command_result compressed = run_tool({"cp", "--compress", "zstd", server.url("x"), copy});
+  EXPECT_EQ(compressed.code, 0) << compressed.err;
+  EXPECT_EQ(content_of(copy), "a text");
+  const command_result direct = run_tool({"cp", "--direct", server.url("x"), server.url("y")});
+  EXPECT_EQ(direct.code, 0) << direct.err;
+  EXPECT_EQ(content_of(folder_ / "store/y"), "a text");
+}
+
 TEST_F(ServedByDefault, SaysThatItsAgentComesByAnotherWay) {
   const tool_server server({"--agent", file()});
   expect_failure(run_tool({"cp", "--compress", "zstd", "--token-file", tokens(),
