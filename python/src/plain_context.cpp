@@ -14,10 +14,12 @@ namespace ucxio_python {
 namespace nb = nanobind;
 
 plain_context_object::plain_context_object(const std::map<std::string, std::string>& configuration,
+                                           const std::vector<std::string>& transports,
                                            const std::vector<std::string>& features) {
   refuse_forked_child();
   ucx::context_options options;
   options.configuration = configuration;
+  options.transports = transports;
   options.features = ucx::feature::none;
   for (const std::string& each : features) {
     options.features = options.features | value_of<ucx::feature>(each, "feature");
@@ -57,8 +59,9 @@ std::uintptr_t plain_context_object::native_handle() const {
 void add_plain_context(nb::module_& module) {
   using object = plain_context_object;
   nb::class_<object>(module, "PlainContext")
-      .def(nb::init<const std::map<std::string, std::string>&, const std::vector<std::string>&>(),
-           nb::arg("configuration"), nb::arg("features"))
+      .def(nb::init<const std::map<std::string, std::string>&, const std::vector<std::string>&,
+                    const std::vector<std::string>&>(),
+           nb::arg("configuration"), nb::arg("transports"), nb::arg("features"))
       .def("configuration", &object::configuration)
       .def("description", &object::description)
       .def_prop_ro("supports_cuda", &object::supports_cuda)

@@ -16,8 +16,10 @@ namespace ucxio_python {
 /// The context, for Python: `UCXContext` is made of it.
 class plain_context_object {
  public:
-  /// Makes a context, without the GIL. `features` are names of `ucx::feature`'s values.
+  /// Makes a context, without the GIL. `features` are names of `ucx::feature`'s values. Without
+  /// `transports` the configuration decides.
   plain_context_object(const std::map<std::string, std::string>& configuration,
+                       const std::vector<std::string>& transports,
                        const std::vector<std::string>& features);
   plain_context_object(const plain_context_object&) = delete;
   plain_context_object& operator=(const plain_context_object&) = delete;

@@ -576,7 +576,7 @@ def test_connection_to_nothing(monkeypatch: pytest.MonkeyPatch, unused_port: int
         ucx_api.RemoteMemory(rkey, memory.address, 8)
 
 
-_plain = Path(_core.__file__ or "").parents[2] / "tests/ucxio-plain-peer"
+_plain = Path(_core.__file__ or "").parents[2] / "bin/ucxio-plain-peer"
 
 
 @pytest.mark.parametrize("where", ["address", "127.0.0.1"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,8 @@ _names = {
     Feature.STREAM: "stream",
     Feature.AM: "am",
 }
+# Transports of one host. A context that has these alone uses shared memory.
+_of_one_host = {"cma", "knem", "mm", "posix", "self", "shm", "sm", "sysv", "xpmem"}
 _usual = (Feature.TAG, Feature.WAKEUP, Feature.STREAM, Feature.AM, Feature.RMA)
 
 
@@ -64,8 +67,14 @@ class UCXContext(UCXObject):
     ) -> None:
         super().__init__()
         names = {_names[each] for each in feature_flags if each in _names}
+        config = dict(config_dict or {})
+        transports = config.get("TLS", os.environ.get("UCX_TLS", "")).split(",")
+        if _of_one_host.issuperset(transports):
+            config.pop("TLS", None)
+        else:
+            transports = []  # the configuration has them
         try:
-            core = PlainContext(dict(config_dict or {}), sorted(names | {"wakeup"}))
+            core = PlainContext(config, transports, sorted(names | {"wakeup"}))
         except Error as failed:
             raise failure_of(failed, "UCXContext") from failed
         self._core: PlainContext | None = core
