@@ -5,7 +5,6 @@ from __future__ import annotations
 import array
 import ctypes
 import errno
-import gc
 import io
 import logging
 import mmap
@@ -29,13 +28,13 @@ from ucxio.ucp._libs import ucx_api
 _patience = 120.0
 
 
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@pytest.fixture(autouse=True, scope="module")
+def patient() -> Iterator[None]:
     """UCX's own choice of transports, and connections that may take long."""
-    monkeypatch.delenv("UCX_TLS", raising=False)
-    monkeypatch.setenv("UCXPY_CONNECT_TIMEOUT", str(_patience))
-    yield
-    gc.collect()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("UCX_TLS", raising=False)
+        patch.setenv("UCXPY_CONNECT_TIMEOUT", str(_patience))
+        yield
 
 
 def ignore(*_: object) -> None:
@@ -85,7 +84,7 @@ class Own:
 
 
 @pytest.fixture(scope="module")
-def shared() -> Own:
+def shared(patient: None) -> Own:
     """One for tests that leave it as it is."""
     return Own()
 
@@ -566,7 +565,7 @@ def test_flush_tells_of_a_failed_transfer() -> None:
         assert driven(peer.worker, explicit.closed)
 
 
-def test_connection_to_nothing(monkeypatch: pytest.MonkeyPatch, unused_port: int) -> None:
+def test_connection_to_nothing(unused_port: int) -> None:
     context = ucx_api.UCXContext({"TLS": "tcp", "NET_DEVICES": "lo"})
     worker = ucx_api.UCXWorker(context)
     memory = context.alloc(8)

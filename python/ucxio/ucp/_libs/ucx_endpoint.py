@@ -143,6 +143,11 @@ class UCXEndpoint(UCXObject):
         -------
         UCXRequest or None
             None where nothing is in flight: the function is not called then.
+
+        Raises
+        ------
+        UCXError
+            The endpoint has failed, or a `put_nbi` or `get_nbi` that has ended.
         """
         operation = self._opened().flush()
         call = (cb_func, cb_args, cb_kwargs)

@@ -125,7 +125,8 @@ class UCXWorker(UCXObject):
         failure = flight.end()
         if failure is not None and not flight.requests and flight.endpoint is not None:
             self._failures.setdefault(flight.endpoint, failure)
-        for each in flight.requests:
+        requests, flight.requests = flight.requests, []
+        for each in requests:
             each._ended(failure)
 
     def progress(self) -> bool:
@@ -160,6 +161,11 @@ class UCXWorker(UCXObject):
         """Have a function called when all that was started over the worker has ended.
 
         As `UCXEndpoint.flush`, for all its endpoints.
+
+        Raises
+        ------
+        UCXError
+            As by `UCXEndpoint.flush`.
         """
         call = (cb_func, cb_args, cb_kwargs)
         return self._start(self._opened().flush(), "flush", None, call, is_flush=True)
