@@ -1,6 +1,6 @@
 #include "message_worker.hpp"
 
-#include <algorithm>
+#include <exception>
 #include <span>
 #include <system_error>
 
@@ -60,25 +60,13 @@ message_worker::message_worker(ucx::worker made, ucx::context of)
 }
 
 void message_worker::close_later(ucx::endpoint gone) noexcept {
-  try {
-    inbox_->remove(gone.id());
-    ucx::request closing = gone.start_close();
-    const std::lock_guard guard(lock_);
-    std::erase_if(closing_, [](const ucx::request& each) { return each.done(); });
-    if (!closing.done()) closing_.push_back(std::move(closing));
-  } catch (const std::exception&) {  // then it is dropped at once
-    std::error_code ignored;
-    gone.close(ucx::close_mode::abort, ignored);
-  }
+  inbox_->remove(gone.id());
+  closing_.close(std::move(gone));
   loop_->wake();
 }
 
 void message_worker::settle(std::chrono::nanoseconds limit) noexcept {
-  std::vector<ucx::request> closing;
-  {
-    const std::lock_guard guard(lock_);
-    closing.swap(closing_);
-  }
+  std::vector<ucx::request> closing = closing_.take();
   try {
     ucx::io_options options;
     options.timeout = limit;

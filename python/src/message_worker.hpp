@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,6 +16,7 @@
 #include <ucx/endpoint.hpp>
 #include <ucx/message.hpp>
 
+#include "closing_connections.hpp"
 #include "connection_news.hpp"
 #include "loop_worker.hpp"
 
@@ -44,8 +44,7 @@ class message_worker {
   std::shared_ptr<loop_worker> loop_;
   ucx::context context_;
   std::shared_ptr<message_inbox> inbox_ = std::make_shared<message_inbox>();
-  std::mutex lock_;
-  std::vector<ucx::request> closing_;
+  closing_connections closing_;
 };
 
 class message_endpoint_object;

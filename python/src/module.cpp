@@ -16,12 +16,17 @@
 #include "borrowed.hpp"
 #include "client_object.hpp"
 #include "errors.hpp"
+#include "exposed_memory.hpp"
+#include "keyed_region.hpp"
 #include "loop_operation.hpp"
 #include "loop_worker.hpp"
 #include "message_endpoint.hpp"
 #include "message_listener.hpp"
 #include "message_worker.hpp"
 #include "pipe_object.hpp"
+#include "plain_context.hpp"
+#include "plain_endpoint.hpp"
+#include "plain_worker.hpp"
 #include "region_object.hpp"
 #include "server_object.hpp"
 #include "shared_view.hpp"
@@ -87,6 +92,11 @@ NB_MODULE(_core, module) {
   add_message_endpoint(module);
   add_message_listener(module);
   add_message_worker(module);
+  add_plain_context(module);
+  add_exposed_memory(module);
+  add_plain_worker(module);
+  add_plain_endpoint(module);
+  add_keyed_region(module);
   add_pipe(module);
   add_server(module);
   module.def(

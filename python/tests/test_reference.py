@@ -15,6 +15,7 @@ import ucxio.aio
 import ucxio.fsspec
 import ucxio.safetensors
 import ucxio.ucp
+import ucxio.ucp._libs.ucx_api
 import ucxio.ucp.exceptions
 
 file = Path(__file__).parent.parent.parent / "docs" / "python_reference.py"
@@ -23,6 +24,7 @@ modules = [
     ucxio.aio,
     ucxio.ucp,
     ucxio.ucp.exceptions,
+    ucxio.ucp._libs.ucx_api,
     ucxio.fsspec,
     ucxio.safetensors,
 ]

@@ -1,0 +1,1 @@
+"""What programs import from ``ucp._libs``: `ucx_api`."""

@@ -1,0 +1,90 @@
+"""Operations in flight."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..._core import Operation
+from ...errors import Error
+from ..exceptions import failure_of
+
+__all__ = ["Flight", "UCXRequest"]
+
+logger = logging.getLogger("ucx")
+
+
+class UCXRequest:
+    """A transfer or flush that has not ended when its call returned.
+
+    `UCXWorker.progress` ends it, and then calls the function that the call was given.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        call: Callable[..., object] | None,
+        arguments: tuple[Any, ...],
+        keywords: Mapping[str, Any],
+        started: Flight,
+    ) -> None:
+        """Wait for nothing yet. Calls return requests."""
+        self.info: dict[str, Any] = {"status": "pending", "name": name}
+        self._call = call
+        self._arguments, self._keywords = arguments, keywords
+        self._started = started
+        self._left = 0
+        self._failure: Exception | None = None
+
+    def _wait_for(self, flight: Flight) -> None:
+        self._left += 1
+        flight.requests.append(self)
+
+    def _ended(self, failure: Exception | None) -> None:
+        self._left -= 1
+        self._failure = self._failure or failure
+        if self._left or self.closed():
+            return
+        self.info["status"] = "finished"
+        call, self._call = self._call, None
+        if call is None:
+            return
+        try:
+            call(self, self._failure, *self._arguments, **self._keywords)
+        except Exception:
+            logger.exception("Exception in %r of ucxio", call)
+
+    def closed(self) -> bool:
+        """Return whether it has ended, or was closed."""
+        return bool(self.info["status"] != "pending")
+
+    def close(self) -> None:
+        """Have no function called. The operation goes on."""
+        if not self.closed():
+            self.info["status"] = "closed"
+            self._call = None
+
+    def __repr__(self) -> str:
+        return f"<ucxio.ucp UCXRequest {self.info['name']}, {self.info['status']}>"
+
+
+class Flight:
+    """An operation in flight, and the requests that wait for it."""
+
+    __slots__ = ("doing", "endpoint", "operation", "requests")
+
+    def __init__(self, operation: Operation[None], doing: str, endpoint: int | None) -> None:
+        """Note an operation, and the number of its endpoint; None is that of all endpoints."""
+        self.operation = operation
+        self.doing = doing
+        self.endpoint = endpoint
+        self.requests: list[UCXRequest] = []
+
+    def end(self) -> Exception | None:
+        """Give back the buffers of the ended operation. Returns why it failed."""
+        try:
+            self.operation.result()
+        except Error as failed:
+            return failure_of(failed, self.doing)
+        return None
