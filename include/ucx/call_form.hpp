@@ -12,8 +12,28 @@
 namespace ucx {
 
 struct call_context;
+template <class Result>
+class call_task;
 
 namespace detail {
+
+/// The result that a function answers with.
+template <class Returned>
+struct answered_result {
+  using type = Returned;
+  static constexpr bool is_task = false;
+};
+template <class Result>
+struct answered_result<call_task<Result>> {
+  using type = Result;
+  static constexpr bool is_task = true;
+};
+
+/// Whether what is read of this type refers to the bytes of the call.
+template <class T>
+inline constexpr bool is_text_view = call_type<std::remove_cvref_t<T>>::borrows && !requires {
+  std::remove_cvref_t<T>::granted;
+};
 
 /// The result and the arguments of a function, without a `call_context&`.
 template <class Result, class... Arguments>
@@ -54,12 +74,15 @@ struct call_form {
 template <class Result, class... Arguments>
 struct call_parameters {
   static constexpr bool takes_context = false;
-  using form = call_form<Result, Arguments...>;
+  static constexpr bool is_task = answered_result<Result>::is_task;
+  static constexpr bool owns_arguments =
+      (true && ... && (!std::is_reference_v<Arguments> && !is_text_view<Arguments>));
+  using form = call_form<typename answered_result<Result>::type, Arguments...>;
 };
 template <class Result, class... Arguments>
-struct call_parameters<Result, call_context&, Arguments...> {
+struct call_parameters<Result, call_context&, Arguments...>
+    : call_parameters<Result, Arguments...> {
   static constexpr bool takes_context = true;
-  using form = call_form<Result, Arguments...>;
 };
 
 /// The parameters of a function, or of an object that is called as one.

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string_view>
 #include <system_error>
 #include <tuple>
@@ -21,9 +22,11 @@
 #include "ucx/call_form.hpp"
 #include "ucx/call_function.hpp"
 #include "ucx/call_reader.hpp"
+#include "ucx/call_task.hpp"
 #include "ucx/call_types.hpp"
 #include "ucx/call_writer.hpp"
 #include "ucx/error.hpp"
+#include "ucx/late_answer.hpp"
 #include "ucx/peer_identity.hpp"
 #include "ucx/version.hpp"
 
@@ -32,6 +35,7 @@ namespace ucx {
 class endpoint;
 
 namespace detail {
+class call_deferral;
 class call_directory;
 class call_server_core;
 }  // namespace detail
@@ -51,6 +55,17 @@ struct call_context {
   std::uint64_t number = 0;
   /// When the caller gives up, by this side's clock; nothing where it did not say so.
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
+  /// Of `late_answer::context()`: stop is requested when the caller has given up.
+  std::stop_token stop = {};
+  /// The library's own.
+  detail::call_deferral* deferral = nullptr;
+
+  /// Has the function answer later, also after it has returned. Its result, or exception, is no
+  /// answer then. Once, on the thread that runs the function. A call that is deferred
+  /// counts as under way (`call_server_options::max_calls`) until it is answered.
+  /// Errors: not_supported: a call without a connection (`call_table::dispatch`), or no call.
+  /// already_exists: a second time. busy: too many calls are under way.
+  UCXIO_EXPORT late_answer defer(std::error_code& ec = throws) const;
 };
 
 /// How many calls a table has answered, by their ends.
@@ -100,7 +115,8 @@ class UCXIO_EXPORT call_table {
 
   /// Adds a function under a name: `add`, or `add/2` for its second version. Its signature comes
   /// from its parameters and its result (`docs/reference/calls.md`, "Types"). The first parameter
-  /// may be a `call_context&`. A `std::string_view` refers to the bytes of the call.
+  /// may be a `call_context&`. A `std::string_view` refers to the bytes of the call. A coroutine
+  /// returns a `call_task`.
   /// Errors: bad_name; already_exists. invalid_argument: its signature is longer than 4096 bytes.
   template <class Function>
   void add(std::string_view name, Function function, std::error_code& ec = throws);
@@ -171,6 +187,27 @@ struct call_runner<call_form<Result, Arguments...>> {
       call_type<std::remove_cvref_t<Result>>::write(result, std::apply(call, values));
     }
   }
+
+  /// Begins a coroutine, which answers by `later`.
+  template <class Function, bool TakesContext>
+  static void begin(const std::shared_ptr<Function>& function, call_reader& arguments,
+                    const call_context& context,
+                    std::bool_constant<TakesContext> /*takes_context*/) {
+    std::tuple<std::remove_cvref_t<Arguments>...> values{
+        call_type<std::remove_cvref_t<Arguments>>::read(arguments)...};
+    arguments.finish();
+    late_answer later = context.defer();
+    auto task = std::apply(
+        [&](auto&... each) {
+          if constexpr (TakesContext) {
+            return std::invoke(*function, later.context(), std::move(each)...);
+          } else {
+            return std::invoke(*function, std::move(each)...);
+          }
+        },
+        values);
+    std::move(task).start(std::move(later), function);
+  }
 };
 
 }  // namespace detail
@@ -179,12 +216,17 @@ template <class Function>
 void call_table::add(std::string_view name, Function function, std::error_code& ec) {
   using traits = detail::call_traits<Function>;
   using runner = detail::call_runner<typename traits::form>;
+  static_assert(!traits::is_task || traits::owns_arguments,
+                "a coroutine runs when its call has returned: it takes values, no references, and "
+                "no std::string_view");
   // `std::function` copies what it has, and a function may be one that only moves.
   add_handler(
       name, traits::form::describe(),
       [kept = std::make_shared<Function>(std::move(function))](
           call_context& context, call_reader& arguments, call_writer& result) {
-        if constexpr (traits::takes_context) {
+        if constexpr (traits::is_task) {
+          runner::begin(kept, arguments, context, std::bool_constant<traits::takes_context>());
+        } else if constexpr (traits::takes_context) {
           runner::run(*kept, arguments, result, context);
         } else {
           runner::run(*kept, arguments, result);

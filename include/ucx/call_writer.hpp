@@ -9,10 +9,15 @@
 #include <system_error>
 #include <vector>
 
+#include "ucx/access.hpp"
 #include "ucx/error.hpp"
 #include "ucx/version.hpp"
 
 namespace ucx {
+
+namespace detail {
+class call_windows;
+}
 
 /// Writes values one after another: the arguments of a call, or a result. `<ucx/rpc.hpp>` writes
 /// C++ types by it.
@@ -28,6 +33,8 @@ class UCXIO_EXPORT call_writer {
   static constexpr std::size_t max_size = std::size_t{1} << 20U;
   /// Lists and maps within each other at most.
   static constexpr std::size_t max_depth = 16;
+  /// Windows among the arguments of a call at most.
+  static constexpr std::size_t max_windows = 8;
 
   call_writer& nil();
   call_writer& boolean(bool value);
@@ -42,6 +49,10 @@ class UCXIO_EXPORT call_writer {
   call_writer& list(std::size_t count);
   /// Begins a map. The next values are `pairs` keys, each with its value behind it.
   call_writer& map(std::size_t pairs);
+  /// Opens a window to memory of this side, as the argument of a call over a connection. The call
+  /// makes it, and ends it: `ucx::window`.
+  /// Lifetime: `memory`, until the call is done.
+  call_writer& window(std::span<std::byte> memory, access granted);
 
   /// Returns the number of values so far. A list or map is one, with all that is in it.
   std::size_t count() const noexcept { return count_; }
@@ -49,18 +60,28 @@ class UCXIO_EXPORT call_writer {
   /// Returns the bytes of all values.
   /// Lifetime: until the writer changes.
   /// Errors: no_space: more than `max_size` bytes. invalid_argument: lists deeper than `max_depth`,
-  /// text that is not UTF-8, or a list or map that has fewer values than it was begun with.
+  /// text that is not UTF-8, a list or map that has fewer values than it was begun with, or a
+  /// window: only a call over a connection has those.
   std::span<const std::byte> written(std::error_code& ec = throws) const&;
   std::span<const std::byte> written(std::error_code& ec = throws) && = delete;
 
  private:
+  friend class detail::call_windows;
   struct sink;
+  /// A window, whose value goes between bytes.
+  struct opened {
+    std::size_t at = 0;
+    std::span<std::byte> memory = {};
+    access granted = access::read;
+  };
 
   bool begin(std::size_t size);
+  void append(std::span<const std::byte> values);
   call_writer& end();
   void nest(std::size_t values);
 
   std::vector<std::byte> bytes_;
+  std::vector<opened> windows_;
   /// The values that are missing in each list and map that has begun, from the outermost on.
   std::array<std::size_t, max_depth> missing_{};
   std::size_t depth_ = 0;

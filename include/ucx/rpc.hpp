@@ -9,5 +9,8 @@
 #include "ucx/call_server.hpp"
 #include "ucx/call_stub.hpp"
 #include "ucx/call_table.hpp"
+#include "ucx/call_task.hpp"
 #include "ucx/call_types.hpp"
+#include "ucx/late_answer.hpp"
 #include "ucx/remote_procedure.hpp"
+#include "ucx/window.hpp"

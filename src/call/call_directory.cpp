@@ -5,6 +5,7 @@
 #include <random>
 #include <utility>
 
+#include "call/call_deferral.hpp"
 #include "call/call_name.hpp"
 
 namespace ucx::detail {
@@ -15,52 +16,9 @@ std::uint64_t random_beginning() {
   return (std::uint64_t{entropy()} << 32U) | 1U;
 }
 
-/// Tells what a function threw.
-call_failure failure_of_exception() {
-  call_failure made{.outcome = call_outcome::handler_failed};
-  try {
-    throw;
-  } catch (const std::system_error& thrown) {
-    made.code = thrown.code();
-    made.text = thrown.what();
-  } catch (const std::bad_alloc&) {
-    made.code = errc::no_memory;
-    made.text = "out of memory";
-  } catch (const std::exception& thrown) {
-    made.text = thrown.what();
-  } catch (...) {
-    made.text = "it threw something that is no std::exception";
-  }
-  return made;
-}
-
 call_failure other_arguments(const call_reader& arguments) {
   return {.outcome = call_outcome::bad_arguments,
           .text = "its arguments are not those of its signature: " + arguments.why()};
-}
-
-/// Returns why `value` is no result.
-std::optional<call_failure> complaint_about_result(const call_writer& value,
-                                                   const std::optional<call_shape>& shape) {
-  std::span<const std::byte> bytes;
-  try {
-    bytes = value.written();
-  } catch (const error& wrong) {
-    const bool is_large = wrong.code() == errc::no_space;
-    return call_failure{
-        .outcome = is_large ? call_outcome::result_too_large : call_outcome::handler_failed,
-        .text = std::string("its result can not be sent: ") + wrong.what()};
-  }
-  if (value.count() != 1) {
-    return call_failure{.outcome = call_outcome::handler_failed,
-                        .text = "it wrote " + std::to_string(value.count()) + " results"};
-  }
-  if (!shape) return std::nullopt;
-  call_reader written(bytes);
-  shape->read_result(written);
-  if (written.ok()) return std::nullopt;
-  return call_failure{.outcome = call_outcome::handler_failed,
-                      .text = "its result is not that of its signature: " + written.why()};
 }
 
 }  // namespace
@@ -168,6 +126,48 @@ bool call_directory::contents::refuses(const call_context& context,
   }
 }
 
+/// Tells what a function threw.
+call_failure call_directory::failure_of_exception() {
+  call_failure made{.outcome = call_outcome::handler_failed};
+  try {
+    throw;
+  } catch (const std::system_error& thrown) {
+    made.code = thrown.code();
+    made.text = thrown.what();
+  } catch (const std::bad_alloc&) {
+    made.code = errc::no_memory;
+    made.text = "out of memory";
+  } catch (const std::exception& thrown) {
+    made.text = thrown.what();
+  } catch (...) {
+    made.text = "it threw something that is no std::exception";
+  }
+  return made;
+}
+
+std::optional<call_failure> call_directory::complaint_about_result(
+    const call_writer& value, const std::optional<call_shape>& shape) {
+  std::span<const std::byte> bytes;
+  try {
+    bytes = value.written();
+  } catch (const error& wrong) {
+    const bool is_large = wrong.code() == errc::no_space;
+    return call_failure{
+        .outcome = is_large ? call_outcome::result_too_large : call_outcome::handler_failed,
+        .text = std::string("its result can not be sent: ") + wrong.what()};
+  }
+  if (value.count() != 1) {
+    return call_failure{.outcome = call_outcome::handler_failed,
+                        .text = "it wrote " + std::to_string(value.count()) + " results"};
+  }
+  if (!shape) return std::nullopt;
+  call_reader written(bytes);
+  shape->read_result(written);
+  if (written.ok()) return std::nullopt;
+  return call_failure{.outcome = call_outcome::handler_failed,
+                      .text = "its result is not that of its signature: " + written.why()};
+}
+
 /// Returns why there is no result in `value`.
 std::optional<call_failure> call_directory::run(const function& called, const asked_call& asked,
                                                 call_context& context, call_writer& value) {
@@ -195,7 +195,8 @@ std::optional<call_failure> call_directory::run(const function& called, const as
   return failed ? failed : complaint_about_result(value, called.shape);
 }
 
-call_message call_directory::answer(const asked_call& asked, call_context& context) {
+std::optional<call_message> call_directory::answer(const asked_call& asked, call_context& context,
+                                                   late_senders* later) {
   const std::shared_ptr<const contents> now = current();
   call_failure refusal;
   const function* const called = now->find(asked, first_number_, refusal);
@@ -208,11 +209,15 @@ call_message call_directory::answer(const asked_call& asked, call_context& conte
   call_writer value;
   if (asked.kind == call_kind::bind) {
     value.unsigned_integer(called->number);
-  } else if (const auto failed = run(*called, asked, context, value)) {
-    return refuse(asked.number, *failed, context, called->name);
-  } else {
-    count(call_outcome::done);
+    return encode_result(asked.number, value.written());
   }
+  call_deferral deferral(*this, now, *called, later);
+  context.deferral = &deferral;
+  const auto failed = run(*called, asked, context, value);
+  context.deferral = nullptr;
+  if (deferral.was_deferred()) return std::nullopt;
+  if (failed) return refuse(asked.number, *failed, context, called->name);
+  count(call_outcome::done);
   return encode_result(asked.number, value.written());
 }
 

@@ -20,9 +20,13 @@
 
 namespace ucx::detail {
 
+class call_deferral;
+class deferred_call;
+class late_senders;
+
 /// The core of `call_table`. Calls use the functions as they were when the call began, so that
 /// functions are added at any time.
-class call_directory {
+class call_directory : public std::enable_shared_from_this<call_directory> {
  public:
   call_directory();
 
@@ -32,14 +36,18 @@ class call_directory {
   void refuse(call_table::predicate refused);
   void observe(call_table::observer told);
 
-  /// Runs what `asked` asks for. Returns the answer.
-  call_message answer(const asked_call& asked, call_context& context);
+  /// Runs what `asked` asks for. Returns the answer, or nothing where it comes later.
+  std::optional<call_message> answer(const asked_call& asked, call_context& context,
+                                     late_senders* later = nullptr);
   /// Returns the answer to what is no call, or was not run.
   call_message refuse(std::uint64_t number, const call_failure& why, const call_context& context,
                       std::string_view name = {});
   call_statistics statistics() const noexcept;
 
  private:
+  friend class call_deferral;
+  friend class deferred_call;
+
   struct function {
     std::string name;
     call_signature signature;
@@ -72,6 +80,10 @@ class call_directory {
   void change(Change made);
   static std::optional<call_failure> run(const function& called, const asked_call& asked,
                                          call_context& context, call_writer& value);
+  static call_failure failure_of_exception();
+  /// Returns why `value` is no result.
+  static std::optional<call_failure> complaint_about_result(const call_writer& value,
+                                                            const std::optional<call_shape>& shape);
   void count(call_outcome outcome) noexcept;
 
   /// The number of the first function. Another table has other numbers.

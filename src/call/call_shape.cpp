@@ -20,8 +20,10 @@ constexpr std::string_view type_words[]{
     "f64",  "text", "bytes", "list", "array", "optional", "tuple", "map", "nil"};
 constexpr std::size_t scalar_count = 13;
 constexpr std::string_view words_of_no_key[]{"f32", "f64", "bytes"};
-/// Memory beside the body, and values without a fixed type, are of later versions.
-constexpr std::string_view reserved_words[]{"any", "buffer", "tensor", "window"};
+/// Values without a fixed type, and memory beside the body, are of later versions.
+constexpr std::string_view reserved_words[]{"any", "buffer", "tensor"};
+/// The rights of a window: no word is the beginning of one that stands behind it.
+constexpr std::string_view window_rights[]{"rw", "r", "w"};
 
 template <std::size_t Size>
 std::size_t place_of(const std::string_view (&words)[Size], std::string_view word) noexcept {
@@ -63,7 +65,7 @@ class signature_parser {
     const std::size_t arguments = begin(kind::tuple);
     expect("(");
     if (!accept(")")) {
-      do type(0);
+      do argument();
       while (accept(","));
       expect(")");
     }
@@ -82,6 +84,16 @@ class signature_parser {
     made_.nodes_[begun].end = static_cast<std::uint32_t>(made_.nodes_.size());
   }
 
+  void argument() {
+    if (!text_.substr(at_).starts_with("window:")) return type(0);
+    at_ += std::string_view("window:").size();
+    const auto* const rights = std::find_if(std::begin(window_rights), std::end(window_rights),
+                                            [&](std::string_view each) { return accept(each); });
+    if (rights == std::end(window_rights)) fail("the rights of a window are r, w or rw");
+    if (++windows_ > call_writer::max_windows) fail("there are more than 8 windows");
+    end(begin(kind::window));
+  }
+
   /// `depth`: the lists and maps around it.
   void type(std::size_t depth) {
     const std::size_t began = at_;
@@ -90,6 +102,7 @@ class signature_parser {
     if (is_one_of(reserved_words, name)) {
       return fail("\"" + std::string(name) + "\" is kept for later versions", errc::not_supported);
     }
+    if (name == "window") return fail("a window is an argument, and no part of one: window:r");
     const std::size_t place = place_of(type_words, name);
     const bool is_generic = place >= scalar_count && place < std::size(type_words) && name != "nil";
     const std::size_t made =
@@ -188,6 +201,7 @@ class signature_parser {
 
   std::string_view text_;
   std::size_t at_ = 0;
+  std::size_t windows_ = 0;
   call_shape made_;
   std::optional<failure> wrong_;
 };
@@ -234,6 +248,7 @@ void call_shape::read_scalar(kind what, call_reader& values) const {
       values.text();
       break;
     case kind::bytes:
+    case kind::window:  // opening it reads what is in it
       values.bytes();
       break;
     default:

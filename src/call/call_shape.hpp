@@ -48,6 +48,7 @@ class call_shape {
     map,
     nil,
     record,
+    window,
   };
   /// The nodes within a node stand right behind it, up to `end`.
   struct node {

@@ -43,8 +43,8 @@ std::vector<std::byte> call_table::dispatch(std::span<const std::byte> call,
   }
   if (asked->kind == detail::call_kind::cancel) return {};
   context.number = asked->number;
-  const detail::call_message answer = functions_->answer(*asked, context);
-  return asked->is_one_way ? std::vector<std::byte>() : answer.joined();
+  const auto answer = functions_->answer(*asked, context);
+  return asked->is_one_way || !answer ? std::vector<std::byte>() : answer->joined();
 }
 
 }  // namespace ucx

@@ -72,6 +72,12 @@ bool call_writer::begin(std::size_t size) {
   return true;
 }
 
+/// Appends what another writer wrote.
+void call_writer::append(std::span<const std::byte> values) {
+  if (!begin(values.size())) return;
+  bytes_.insert(bytes_.end(), values.begin(), values.end());
+}
+
 /// Leaves the lists and maps that are full now.
 call_writer& call_writer::end() {
   while (depth_ > 0 && missing_[depth_ - 1] == 0) --depth_;
@@ -174,14 +180,27 @@ call_writer& call_writer::map(std::size_t pairs) {
   return *this;
 }
 
+call_writer& call_writer::window(std::span<std::byte> memory, access granted) {
+  if (!begin(1)) return *this;
+  if (windows_.size() == max_windows || depth_ != 0) {
+    code_ = errc::invalid_argument;
+    wrong_ = depth_ != 0 ? "a window is within a list or map" : "a call has more than 8 windows";
+    return *this;
+  }
+  windows_.push_back({bytes_.size(), memory, granted});
+  return end();
+}
+
 std::span<const std::byte> call_writer::written(std::error_code& ec) const& {
-  const bool is_whole = wrong_ != nullptr || depth_ == 0;
-  const errc code = is_whole ? code_ : errc::invalid_argument;
-  const auto outcome = code == errc() ? std::error_code() : make_error_code(code);
-  detail::end_with(outcome, ec, [&] {
-    const char* why = is_whole ? wrong_ : "a list or map has fewer values than it was begun with";
-    return std::string("writing the values of a call: ") + why;
-  });
+  const char* why = wrong_;
+  if (why == nullptr && depth_ != 0) why = "a list or map has fewer values than it was begun with";
+  if (why == nullptr && !windows_.empty()) {
+    why = "a window is the argument of a call over a connection that is answered";
+  }
+  std::error_code outcome;
+  if (why != nullptr) outcome = wrong_ != nullptr ? code_ : errc::invalid_argument;
+  detail::end_with(outcome, ec,
+                   [&] { return std::string("writing the values of a call: ") + why; });
   return outcome ? std::span<const std::byte>() : std::span<const std::byte>(bytes_);
 }
 

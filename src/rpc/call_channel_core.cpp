@@ -7,6 +7,7 @@
 #include "base/forked_child.hpp"
 #include "connection/endpoint_core.hpp"
 #include "rpc/call_exchange.hpp"
+#include "rpc/call_windows.hpp"
 #include "worker/core_access.hpp"
 #include "worker/failed_operation.hpp"
 #include "worker/worker_core.hpp"
@@ -14,16 +15,21 @@
 namespace ucx::detail {
 namespace {
 
-/// Sets the arguments, which are those of `from`.
-result<void> take_arguments(wanted_call& wanted, const call_writer& from) {
+failure calling(const std::string& name, failure why) {
+  why.text = "calling " + name + ": " + why.text;
+  return why;
+}
+
+/// Sets the arguments, which are those of `from`. `owner`: of the windows; null: there are none.
+result<void> take_arguments(wanted_call& wanted, const call_writer& from,
+                            const std::shared_ptr<context_core>& owner, call_windows& windows) {
   if (wanted.called.name().empty()) {
     return failure{errc::bad_name, "calling a function without a name"};
   }
-  try {
-    wanted.arguments = from.written();
-  } catch (const error& wrong) {
-    return failure{wrong.code(), "calling " + wanted.called.name() + ": " + wrong.what()};
+  if (auto opened = windows.open(owner, from); !opened) {
+    return calling(wanted.called.name(), std::move(opened).why());
   }
+  wanted.arguments = windows.arguments();
   return {};
 }
 
@@ -48,13 +54,14 @@ result<void> call_channel_core::open() {
 request call_channel_core::start(wanted_call wanted, const call_writer& arguments,
                                  std::chrono::nanoseconds timeout,
                                  std::shared_ptr<call_result>& made) {
-  if (auto taken = take_arguments(wanted, arguments); !taken) {
-    return failed_request(std::move(taken).why());
-  }
   const std::string& name = wanted.called.name();
   if (is_forked_child()) return failed_request(errc::forked_child, "calling " + name);
-  made = std::make_shared<call_result>();
   worker_core& worker = over_->worker();
+  call_windows windows;
+  if (auto taken = take_arguments(wanted, arguments, worker.shared_context(), windows); !taken) {
+    return failed_request(std::move(taken).why());
+  }
+  made = std::make_shared<call_result>();
   const std::lock_guard guard(worker.lock());
   if (*under_way_ >= max_calls_) {
     return failed_request(errc::busy, "calling " + name + ": " + std::to_string(max_calls_) +
@@ -63,7 +70,7 @@ request call_channel_core::start(wanted_call wanted, const call_writer& argument
   auto& idle = worker.pool_of<call_operation>();
   call_operation* const call = idle.take();
   try {
-    call->begin(over_, wanted, timeout, made, under_way_);
+    call->begin(over_, wanted, timeout, made, under_way_, std::move(windows));
   } catch (...) {
     idle.give_back(call);
     throw;
@@ -72,7 +79,8 @@ request call_channel_core::start(wanted_call wanted, const call_writer& argument
 }
 
 result<void> call_channel_core::post(wanted_call wanted, const call_writer& arguments) {
-  if (auto taken = take_arguments(wanted, arguments); !taken) return taken;
+  call_windows none;
+  if (auto taken = take_arguments(wanted, arguments, nullptr, none); !taken) return taken;
   const std::string what = "calling " + wanted.called.name();
   if (is_forked_child()) return failure{errc::forked_child, what};
   worker_core& worker = over_->worker();

@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "base/if_there_is_memory.hpp"
 #include "connection/endpoint_core.hpp"
 #include "message/message_link.hpp"
@@ -33,7 +34,7 @@ call_exchange& call_operation::exchange() const { return worker().part<call_exch
 
 void call_operation::begin(const std::shared_ptr<endpoint_core>& over, const wanted_call& wanted,
                            std::chrono::nanoseconds timeout, std::shared_ptr<call_result> result,
-                           std::shared_ptr<std::size_t> under_way) {
+                           std::shared_ptr<std::size_t> under_way, call_windows windows) {
   worker_core& of = over->worker();
   name_ = wanted.called.name();
   signature_ = wanted.called.signature().text();
@@ -42,12 +43,18 @@ void call_operation::begin(const std::shared_ptr<endpoint_core>& over, const wan
   may_be_sent_ = false;
   is_announced_ = false;
   size_ = wanted.arguments.size();
+  is_over_ = false;
+  if (!windows.empty()) {
+    look_ = std::make_unique<alarm>(of, [this] { end_if_unused(); });
+    windows.grant(*over);
+  }
   number_ = of.part<call_exchange>().add(*this);
   result_ = std::move(result);
   under_way_ = std::move(under_way);
+  windows_ = std::move(windows);
   ++*under_way_;
   start(of, over, of.deadline_after(timeout));
-  over->messages().call_began();
+  if (!look_) over->messages().call_began();
   of.tick_soon();  // the peer's heart is watched from here on
   retain();        // it may end here
   try {
@@ -76,7 +83,7 @@ void call_operation::send(const wanted_call& wanted) {
                                   .name = wanted.kind == call_kind::bound ? std::string_view()
                                                                           : std::string_view(name_),
                                   .arguments = wanted.arguments}));
-  if (send_.done()) return;
+  if (is_over_ || send_.done()) return;
   send_.then([kept = worker().weak_from_this(), number = number_](std::error_code outcome) {
     const std::shared_ptr<worker_core> of = kept.lock();
     if (!of) return;
@@ -98,7 +105,7 @@ void call_operation::send_over(endpoint_core& over, call_message what) {
     may_be_sent_ = false;
     throw;
   }
-  if (done()) return call_exchange::leave(std::move(sending));
+  if (is_over_) return call_exchange::leave(std::move(sending));
   const operation* const started = core_access::get(sending);
   if (started != nullptr && !started->done()) {
     send_ = std::move(sending);
@@ -124,7 +131,7 @@ bool call_operation::was_refused(std::uint64_t message) const noexcept {
 }
 
 void call_operation::send_failed(std::error_code why) noexcept {
-  if (done()) return;
+  if (is_over_) return;
   if (why == errc::no_such_handler) {
     return finish(
         why, if_there_is_memory([&] { return "calling " + name_ + ": the peer serves no calls"; }));
@@ -142,7 +149,7 @@ void call_operation::end_unknown(std::error_code why) noexcept {
 }
 
 void call_operation::answered(std::span<const std::byte> head, std::vector<std::byte> body) {
-  if (done()) return;
+  if (is_over_) return;
   const auto answer = decode_answer({head, body});
   if (!answer) {
     return finish(answer.why().code, "reading the answer of " + name_ + ": " + answer.why().text);
@@ -157,12 +164,14 @@ void call_operation::answered(std::span<const std::byte> head, std::vector<std::
 }
 
 void call_operation::answer_lost(std::error_code why) noexcept {
-  if (!done()) end_unknown(why);
+  if (!is_over_) end_unknown(why);
 }
 
 /// Once for each end.
 void call_operation::finish(std::error_code outcome, std::string text) noexcept {
-  if (done()) return;
+  if (is_over_) return;
+  is_over_ = true;
+  outcome_ = outcome;
   text_ = std::move(text);
   exchange().remove(*this);
   --*under_way_;
@@ -171,13 +180,26 @@ void call_operation::finish(std::error_code outcome, std::string text) noexcept 
   // has been given to UCX: its bytes are its own.
   if (is_announced_ || !was_sent()) cancel(send_);
   call_exchange::leave(std::move(send_));
-  endpoint()->messages().call_ended();
-  endpoint()->closing().look();
-  complete(outcome);
+  windows_.revoke(*endpoint());
+  end_if_unused();
+}
+
+/// Ends it, unless the peer still gets, or gives, some bytes of a window.
+void call_operation::end_if_unused() noexcept {
+  if (!windows_.idle()) {
+    return look_->set(after(worker().api().now(), std::chrono::milliseconds(1)));
+  }
+  if (look_) look_->call_off();
+  windows_.close();
+  if (!look_) {
+    endpoint()->messages().call_ended();
+    endpoint()->closing().look();
+  }
+  complete(outcome_);
 }
 
 void call_operation::give_up(errc why) noexcept {
-  if (done()) return;
+  if (is_over_) return move_deadline(clock::time_point::max());
   if (was_sent()) {
     call_exchange::post(endpoint()->shared_from_this(), call_messages, encode_cancel(number_));
   }
@@ -186,6 +208,7 @@ void call_operation::give_up(errc why) noexcept {
 
 void call_operation::connection_failed(std::error_code why) noexcept {
   if (done()) return;
+  if (is_over_) return end_if_unused();
   // Closed on this side: the caller knows.
   const bool is_unknown = was_sent() && why != errc::canceled;
   finish(is_unknown ? make_error_code(errc::call_outcome_unknown) : why);
@@ -201,6 +224,7 @@ void call_operation::recycle() noexcept {
   result_.reset();
   under_way_.reset();
   receiving_.reset();
+  look_.reset();
   worker().pool_of<call_operation>().give_back(this);
 }
 

@@ -12,8 +12,10 @@
 #include "base/intrusive_list.hpp"
 #include "call/call_message.hpp"
 #include "rpc/call_result.hpp"
+#include "rpc/call_windows.hpp"
 #include "ucx/call_function.hpp"
 #include "ucx/request.hpp"
+#include "worker/alarm.hpp"
 #include "worker/operation.hpp"
 
 namespace ucx::detail {
@@ -37,6 +39,7 @@ struct wanted_call {
 ///     sent    | over    | the answer is here; or it was given up, which the peer is told; or the
 ///             |         | connection was lost
 ///
+/// It is done when it is over, and no access of the peer to its windows runs any more.
 /// Its send knows whether it was sent: that is asked when it matters.
 class call_operation final : public operation, public list_hook<exchanged_call_tag> {
  public:
@@ -46,7 +49,7 @@ class call_operation final : public operation, public list_hook<exchanged_call_t
   /// not begun.
   void begin(const std::shared_ptr<endpoint_core>& over, const wanted_call& wanted,
              std::chrono::nanoseconds timeout, std::shared_ptr<call_result> result,
-             std::shared_ptr<std::size_t> under_way);
+             std::shared_ptr<std::size_t> under_way, call_windows windows);
 
   std::uint64_t number() const noexcept { return number_; }
   /// The answer is here: its head, and what stands behind that.
@@ -81,6 +84,7 @@ class call_operation final : public operation, public list_hook<exchanged_call_t
   bool was_sent() const noexcept;
   void end_unknown(std::error_code why) noexcept;
   void finish(std::error_code outcome, std::string text = {}) noexcept;
+  void end_if_unused() noexcept;
   call_exchange& exchange() const;
 
   std::string name_;
@@ -95,6 +99,12 @@ class call_operation final : public operation, public list_hook<exchanged_call_t
   bool may_be_sent_ = false;   // of a call without `send_`
   bool is_announced_ = false;  // it is longer than a whole message
   std::weak_ptr<request> receiving_;
+  call_windows windows_;
+  // At windows that are in use when it is over. An orderly close does not wait for a call that has
+  // any: it serves the peer's accesses no more.
+  std::unique_ptr<alarm> look_;
+  bool is_over_ = false;
+  std::error_code outcome_;
 };
 
 }  // namespace ucx::detail

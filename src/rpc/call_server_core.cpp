@@ -24,6 +24,11 @@ call_failure too_many() {
   return {.outcome = call_outcome::busy, .text = "this connection has too many calls under way"};
 }
 
+/// Its function has begun.
+std::error_code why_given_back(const auto& call) {
+  return make_error_code(call.is_deferred ? errc::canceled : errc::no_memory);
+}
+
 std::size_t twice(std::size_t count) noexcept {
   return count > std::numeric_limits<std::size_t>::max() / 2 ? count : count * 2;
 }
@@ -252,16 +257,21 @@ void call_server_core::run(const shared_call& call) {
   const auto asked = decode_request({call->came.header(), call->wire});
   if (!asked) return refuse(call, failure_of_request(asked.why()));
   call_context context = context_of(*call);
-  answer(call, answer_of(*call, *asked, context));
+  if (auto made = answer_of(call, *asked, context)) return answer(call, *std::move(made));
+  call->came = message();  // the function has taken its arguments
+  call->wire = {};
+  call->body = {};
+  if (call->early) answer_late(call, std::exchange(call->early, std::nullopt));
 }
 
 /// Runs the function, unless its caller has given up.
-call_message call_server_core::answer_of(served_call& call, const asked_call& asked,
-                                         call_context& context) {
-  const bool is_late = call.deadline <= call.over->worker().api().now();
-  call.has_run = !is_late;
-  if (!is_late) return functions_->answer(asked, context);
-  return functions_->refuse(call.number,
+std::optional<call_message> call_server_core::answer_of(const shared_call& call,
+                                                        const asked_call& asked,
+                                                        call_context& context) {
+  const bool is_late = call->deadline <= call->over->worker().api().now();
+  call->has_run = !is_late;
+  if (!is_late) return run_function(call, asked, context);
+  return functions_->refuse(call->number,
                             {.outcome = call_outcome::given_up, .text = "the caller has given up"},
                             context, asked.name);
 }
@@ -278,7 +288,9 @@ void call_server_core::cancel(std::uint64_t connection, std::uint64_t number) no
       break;
     }
   }
-  if (call) call->pending.cancel();
+  if (!call) return;
+  call->pending.cancel();
+  if (call->is_deferred) drop(call);
 }
 
 void call_server_core::refuse(const shared_call& call, const call_failure& why) {
@@ -298,11 +310,12 @@ void call_server_core::give_back(const shared_call& call) noexcept {
       const call_failure why{
           .outcome = call->has_run ? call_outcome::handler_failed : call_outcome::busy,
           .text = "the peer could not go on with this call",
-          .code = call->has_run ? make_error_code(errc::no_memory) : std::error_code()};
+          .code = call->has_run ? why_given_back(*call) : std::error_code()};
       call_exchange::post(call->over, answer_messages, encode_failure(call->number, why));
     } catch (const std::bad_alloc&) {  // the caller learns it from its deadline
     }
   call->pending.cancel();
+  call->stop.request_stop();
 }
 
 /// Returns 0 where it has no deadline, and more than 0 else.

@@ -7,7 +7,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <stop_token>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -27,8 +29,9 @@ class endpoint_core;
 class worker_core;
 
 /// Calls are handled on the thread that drives the worker. The object may end on another one. A
-/// call for which there is no memory is refused. How far a call has come (one that came whole runs
-/// at once):
+/// call for which there is no memory is refused. A call that came whole runs at once. A call whose
+/// function answers later stays under way until then, or until its caller gives up. How far a call
+/// has come:
 ///
 ///     from      | to        | when
 ///     arriving  | answering | all of it was here, and the function has run; or it was refused
@@ -64,10 +67,16 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
     step at = step::arriving;
     bool has_run = false;
     bool is_answered = false;
+    bool is_deferred = false;                ///< The answer comes later,
+    bool is_inside = false;                  ///< at the earliest when its function has returned.
+    std::optional<call_message> early = {};  ///< An answer from inside of the function.
+    std::stop_source stop{std::nostopstate};
     request pending = {};  ///< The receive, or the send of the answer.
   };
   enum class room { noted, full, closed };
   using shared_call = std::shared_ptr<served_call>;
+  class late_reply;
+  class late_replies;
 
   void arrived(message&& came) noexcept;
   shared_call taken(message&& came);
@@ -75,7 +84,13 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
   void receive(const shared_call& call);
   void received(const key& which, std::error_code outcome) noexcept;
   void run(const shared_call& call);
-  call_message answer_of(served_call& call, const asked_call& asked, call_context& context);
+  std::optional<call_message> answer_of(const shared_call& call, const asked_call& asked,
+                                        call_context& context);
+  std::optional<call_message> run_function(const shared_call& call, const asked_call& asked,
+                                           call_context& context);
+  bool defer(const shared_call& call);
+  void drop(const shared_call& call) noexcept;
+  void answer_late(const shared_call& call, std::optional<call_message> made) noexcept;
   void cancel(std::uint64_t connection, std::uint64_t number) noexcept;
   void refuse(const shared_call& call, const call_failure& why);
   void give_back(const shared_call& call) noexcept;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -18,10 +19,23 @@ namespace {
 
 using bytes = std::vector<std::byte>;
 
+/// Writes what it reads.
+call_task<std::uint64_t> copy_window(call_context& call, window<access::read> from,
+                                     window<access::write> into) {
+  bytes here(from.size());
+  remote_region source = from.open(*call.peer);
+  co_await source.start_read_at(0, here);
+  remote_region target = into.open(*call.peer);
+  co_await target.start_write_at(0, here);
+  co_await target.start_flush();
+  co_return here.size();
+}
+
 call_table served_functions() {
   call_table calls;
   calls.add("add", [](int a, int b) { return a + b; });
   calls.add("echo", [](const bytes& value) { return value; });
+  calls.add("copy", copy_window);
   calls.add("fail", [](const std::string& text) -> int { throw error(errc::busy, text); });
   return calls;
 }
@@ -62,6 +76,17 @@ TEST_P(CallOverTransport, TellsWhatAFunctionThrew) {
   EXPECT_EQ(failed.cause(), errc::busy);
 }
 
+TEST_P(CallOverTransport, ReachesTheCallersMemory) {
+  for (const std::size_t size : {10U, 5000U, 1'000'000U}) {
+    const bytes sent = pattern(size, 1);
+    bytes back(size);
+    EXPECT_EQ(result_of(peer_.start_call<std::uint64_t>("copy", window<access::read>(sent),
+                                                        window<access::write>(back))),
+              size);
+    EXPECT_TRUE(back == sent) << size;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, CallOverTransport, testing::ValuesIn(every_message_pair()),
                          name_of_messages);
 
@@ -79,6 +104,10 @@ TEST_P(CallOverSockets, IsServedBesideTheNamesOfAServer) {
     const bytes sent = pattern(size, 1);
     EXPECT_TRUE(peer.call<bytes>("echo", sent) == sent) << size;
   }
+  const bytes sent = pattern(300'000, 1);
+  bytes back(sent.size());
+  peer.call<std::uint64_t>("copy", window<access::read>(sent), window<access::write>(back));
+  EXPECT_TRUE(back == sent);
   EXPECT_THROW(peer.call<int>("fail", "words"), error);
 }
 

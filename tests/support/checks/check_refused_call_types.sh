@@ -53,6 +53,11 @@ refused 'calls.add("f", [](std::map<double, int>) {});' 'the key of a map is'
 refused 'struct p { int x; }; constexpr ucx::call_field f("1x", &p::x);' 'names_of_records_and_fields_have_letters'
 refused 'calls.add("f", [](window) {});' 'a_record_is_not_named_as_a_wire_type'
 
+refused 'calls.add("f", [](const std::string&) -> ucx::call_task<void> { co_return; });' 'a coroutine runs when its call has returned'
+refused 'calls.add("f", [](std::string_view) -> ucx::call_task<void> { co_return; });' 'a coroutine runs when its call has returned'
+compile 'calls.add("f", [](std::string, ucx::window<ucx::access::read>) -> ucx::call_task<void> { co_return; });'
+refused 'using w = ucx::window<ucx::access::read>; ucx::remote_procedure<w()> f("f");' 'a result owns its memory'
+
 dynamic='(ucx::call_context&, ucx::call_reader&, ucx::call_writer&)'
 compile "calls.add_dynamic(\"f\", \"()->nil\", []$dynamic {});"
 refused "calls.add_dynamic(\"f\", \"()->nil\", []$dynamic { return unknown(); });" 'a dynamic function returns void'

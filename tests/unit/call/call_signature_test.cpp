@@ -13,7 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "ucx/access.hpp"
 #include "ucx/call_function.hpp"
+#include "ucx/window.hpp"
 #include "unit/call/call_examples.hpp"
 #include "unit/call/golden_signatures.hpp"
 
@@ -34,6 +36,8 @@ std::string of() {
 
 using raw = std::vector<std::byte>;
 using words = std::string;
+using to_read = window<access::read>;
+using to_fill = window<access::write>;
 
 /// What the functions of the golden file are in C++.
 std::vector<std::string> made_signatures() {
@@ -78,6 +82,10 @@ std::vector<std::string> made_signatures() {
       of<words(int, int, int, int, int, int, int, int)>(),
       of<std::vector<std::pair<words, raw>>(std::vector<words>)>(),
       of<void(words, std::optional<double>, std::array<std::int64_t, 4>)>(),
+      of<void(to_read)>(),
+      of<std::uint64_t(to_fill, std::uint64_t)>(),
+      of<raw(std::vector<double>, point, const to_read&)>(),
+      of<void(window<access::read_write>, to_read, to_fill)>(),
   };
 }
 
@@ -172,6 +180,17 @@ TEST(CallSignature, RefusesWhatDoesNotFollowTheGrammar) {
                                  "()->point{x:i32}{y:i32}",
                                  "i32->i32",
                                  "()=>i32",
+                                 "(window)->nil",
+                                 "(window:)->nil",
+                                 "(window:x)->nil",
+                                 "(window:wr)->nil",
+                                 "(window:rr)->nil",
+                                 "(window:r{x:i32})->nil",
+                                 "(window{x:i32})->nil",
+                                 "(list<window:r>)->nil",
+                                 "(optional<window:r>)->nil",
+                                 "(p{x:window:r})->nil",
+                                 "()->window:r",
                                  "()->p\xc3\xa4{x:i32}"};
   for (const std::string_view each : wrong) {
     EXPECT_EQ(outcome_of_text(each), errc::invalid_argument) << each;
@@ -179,9 +198,8 @@ TEST(CallSignature, RefusesWhatDoesNotFollowTheGrammar) {
 }
 
 TEST(CallSignature, KeepsWordsForLaterVersions) {
-  for (const std::string_view each :
-       {"(window:r)->nil", "(list<f64>,window:rw)->bytes", "()->buffer", "(tensor)->nil",
-        "(any)->nil", "(window{x:i32})->nil"}) {
+  for (const std::string_view each : {"(list<f64>,buffer)->bytes", "()->buffer", "(tensor)->nil",
+                                      "(any)->nil", "(buffer{x:i32})->nil"}) {
     EXPECT_EQ(outcome_of_text(each), errc::not_supported) << each;
   }
 }
@@ -206,10 +224,18 @@ std::string lists(std::size_t depth) {
   return text;
 }
 
+std::string windows(std::size_t count) {
+  std::string text = "window:rw";
+  for (std::size_t i = 1; i < count; ++i) text += ",window:r";
+  return text;
+}
+
 TEST(CallSignature, HoldsItsLimits) {
   EXPECT_FALSE(outcome_of_text(lists(16)));
   EXPECT_EQ(outcome_of_text(lists(17)), errc::invalid_argument);
   EXPECT_FALSE(outcome_of_text("()->nilable{x:i8}"));
+  EXPECT_FALSE(outcome_of_text("(" + windows(8) + ")->nil"));
+  EXPECT_EQ(outcome_of_text("(" + windows(9) + ")->nil"), errc::invalid_argument);
   EXPECT_FALSE(outcome_of_text("()->p{x:q{x:i8},y:q{x:i8}}")) << "fields of several records";
   std::string long_text = "(";
   while (long_text.size() < call_signature::max_size - 12) long_text += "bool,";

@@ -170,7 +170,7 @@ TEST_F(CallTable, RefusesEmptyFunctionsAndWrongSignatures) {
       "none", "()->", [](auto&, auto&, auto&) {}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
   calls_.add_dynamic(
-      "none", "(window:r)->nil", [](auto&, auto&, auto&) {}, ec);
+      "none", "(tensor)->nil", [](auto&, auto&, auto&) {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
   EXPECT_THROW(calls_.add("add", [] {}), error);
 }

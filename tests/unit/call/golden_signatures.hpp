@@ -1,4 +1,4 @@
-// The signatures of forty functions and the hashes of their texts, as they are on every machine and
+// The signatures of 44 functions and the hashes of their texts, as they are on every machine and
 // with every compiler. A line that changes is a change of the wire form.
 #pragma once
 
@@ -58,6 +58,10 @@ inline constexpr golden_signature golden_signatures[]{
     {"(i32,i32,i32,i32,i32,i32,i32,i32)->text", "3beba85f7fe6dd93185ab58c1c031208"},
     {"(list<text>)->list<tuple<text,bytes>>", "6ef5a920e405155c83e155c116260013"},
     {"(text,optional<f64>,array<i64,4>)->nil", "c4d9469bcc4f432aab1c460f156698e5"},
+    {"(window:r)->nil", "3e4958a3b00422cde3f73a80bc63df14"},
+    {"(window:w,u64)->u64", "84e25b503827c52dbacb7475bcebda58"},
+    {"(list<f64>,point{x:f64,y:f64},window:r)->bytes", "f2f26e70631172020402972a118e0edb"},
+    {"(window:rw,window:r,window:w)->nil", "e017e840d15212e00bbb0e39f0830885"},
 };
 
 }  // namespace ucx::calls
