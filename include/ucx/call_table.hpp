@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <tuple>
@@ -51,6 +52,12 @@ struct call_context {
   std::uint64_t number = 0;
   /// When the caller gives up, by this side's clock; nothing where it did not say so.
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
+};
+
+/// What a function says of itself, beside its name and types.
+struct call_function_options {
+  /// Words for people, in UTF-8: 4096 bytes at most. `call_channel::signatures()` tells them.
+  std::string documentation = {};
 };
 
 /// How many calls a table has answered, by their ends.
@@ -101,28 +108,41 @@ class UCXIO_EXPORT call_table {
   /// Adds a function under a name: `add`, or `add/2` for its second version. Its signature comes
   /// from its parameters and its result (`docs/reference/calls.md`, "Types"). The first parameter
   /// may be a `call_context&`. A `std::string_view` refers to the bytes of the call.
-  /// Errors: bad_name; already_exists. invalid_argument: its signature is longer than 4096 bytes.
+  /// Errors: bad_name; already_exists. invalid_argument: its signature is longer than 4096 bytes,
+  /// or its documentation is, or is not UTF-8.
   template <class Function>
-  void add(std::string_view name, Function function, std::error_code& ec = throws);
+  void add(std::string_view name, Function function, const call_function_options& options,
+           std::error_code& ec = throws);
+  template <class Function>
+  void add(std::string_view name, Function function, std::error_code& ec = throws) {
+    add(name, std::move(function), call_function_options(), ec);
+  }
 
   /// Adds a function whose signature is known at run time: a `handler`, or what one is made from.
   /// It returns void: a coroutine would go on when its arguments are gone.
   /// Errors: those of `call_signature`; bad_name; already_exists. invalid_argument: `function` is
-  /// empty.
+  /// empty, or its documentation is as above.
   template <class Handler>
   requires std::constructible_from<handler, Handler>
   void add_dynamic(std::string_view name, std::string_view signature, Handler function,
-                   std::error_code& ec = throws) {
+                   const call_function_options& options, std::error_code& ec = throws) {
     if constexpr (!std::is_null_pointer_v<Handler>) {
       using result = std::invoke_result_t<Handler&, call_context&, call_reader&, call_writer&>;
       static_assert(std::is_void_v<result>,
                     "a dynamic function returns void, and is no coroutine: it writes its result");
     }
-    add_handler(name, signature, handler(std::move(function)), true, ec);
+    add_handler(name, signature, handler(std::move(function)), true, options, ec);
+  }
+  template <class Handler>
+  requires std::constructible_from<handler, Handler>
+  void add_dynamic(std::string_view name, std::string_view signature, Handler function,
+                   std::error_code& ec = throws) {
+    add_dynamic(name, signature, std::move(function), call_function_options(), ec);
   }
 
   /// Refuses the calls, and bindings, for which `refused` returns true. An empty one refuses none.
-  /// It replaces an earlier one. It throws nothing.
+  /// It replaces an earlier one. It throws nothing. Asking for the functions is a call of the name
+  /// ".signatures". What is refused is told of all the same.
   void refuse(predicate refused);
   /// Tells of each call that fails, before it is answered. It replaces an earlier observer, and
   /// throws nothing.
@@ -142,7 +162,7 @@ class UCXIO_EXPORT call_table {
 
   /// `checks`: the arguments and the result are compared with the signature.
   void add_handler(std::string_view name, std::string_view signature, handler&& function,
-                   bool checks, std::error_code& ec);
+                   bool checks, const call_function_options& options, std::error_code& ec);
 
   std::shared_ptr<detail::call_directory> functions_;
 };
@@ -176,7 +196,8 @@ struct call_runner<call_form<Result, Arguments...>> {
 }  // namespace detail
 
 template <class Function>
-void call_table::add(std::string_view name, Function function, std::error_code& ec) {
+void call_table::add(std::string_view name, Function function, const call_function_options& options,
+                     std::error_code& ec) {
   using traits = detail::call_traits<Function>;
   using runner = detail::call_runner<typename traits::form>;
   // `std::function` copies what it has, and a function may be one that only moves.
@@ -190,7 +211,7 @@ void call_table::add(std::string_view name, Function function, std::error_code& 
           runner::run(*kept, arguments, result);
         }
       },
-      false, ec);
+      false, options, ec);
 }
 
 }  // namespace ucx

@@ -87,6 +87,9 @@ class awaited_operation {
   std::optional<int> ucx_status() const {
     return why_not_ ? std::optional<int>() : awaited_->ucx_status();
   }
+  std::error_code cause() const noexcept {
+    return awaited_ != nullptr && awaited_->done() ? awaited_->cause() : std::error_code();
+  }
 
  private:
   detail::operation* awaited_;
@@ -97,8 +100,10 @@ class awaited_operation {
 /// REQUIRES: `ended` is done.
 void keep(std::promise<message_info>& promise, const request& ended) {
   if (const std::error_code ec = ended.error()) {
-    promise.set_exception(
-        std::make_exception_ptr(ucx::error(ec, ended.description(), ended.ucx_status())));
+    const detail::operation* const failed = detail::core_access::get(ended);
+    promise.set_exception(std::make_exception_ptr(
+        ucx::error(ec, ended.description(), ended.ucx_status(),
+                   failed != nullptr ? failed->cause() : std::error_code())));
   } else {
     promise.set_value(ended.received());
   }
@@ -136,7 +141,7 @@ void request::wait(std::error_code& ec) {
   if (!outcome) outcome = awaited.wait() ? awaited.error() : make_error_code(errc::forked_child);
   detail::end_with(
       outcome, ec, [&awaited] { return awaited.text(); },
-      [&awaited] { return awaited.ucx_status(); });
+      [&awaited] { return awaited.ucx_status(); }, [&awaited] { return awaited.cause(); });
 }
 
 bool request::wait_for(std::chrono::nanoseconds duration, std::error_code& ec) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "call/call_gate.hpp"
 #include "call/call_message.hpp"
 #include "call/call_shape.hpp"
 #include "ucx/call_table.hpp"
@@ -28,12 +29,13 @@ class call_directory {
 
   /// `shape`: the arguments and the result are compared with it; nothing: the function does.
   result<void> add(std::string_view name, call_signature signature, std::optional<call_shape> shape,
-                   call_table::handler run);
+                   call_table::handler run, std::string documentation);
   void refuse(call_table::predicate refused);
   void observe(call_table::observer told);
 
-  /// Runs what `asked` asks for. Returns the answer.
-  call_message answer(const asked_call& asked, call_context& context);
+  /// Runs what `asked` asks for. Returns the answer. `gate`: null where all functions exist for the
+  /// caller.
+  call_message answer(const asked_call& asked, call_context& context, call_gate* gate = nullptr);
   /// Returns the answer to what is no call, or was not run.
   call_message refuse(std::uint64_t number, const call_failure& why, const call_context& context,
                       std::string_view name = {});
@@ -46,6 +48,7 @@ class call_directory {
     std::optional<call_shape> shape;
     std::uint64_t number = 0;
     call_table::handler run;
+    std::string documentation;
   };
   /// Never changed: a change makes another one.
   struct contents {
@@ -54,9 +57,12 @@ class call_directory {
     std::shared_ptr<const call_table::predicate> refused;
     std::shared_ptr<const call_table::observer> observer;
 
-    std::string known_versions(std::string_view name) const;
+    std::string known_versions(std::string_view name, call_gate* gate) const;
     bool refuses(const call_context& context, std::string_view name) const noexcept;
-    const function* find(const asked_call& asked, std::uint64_t first, call_failure& refusal) const;
+    const function* find(const asked_call& asked, std::uint64_t first, call_gate* gate,
+                         call_failure& refusal) const;
+    /// Writes the functions behind a name, as far as they go into one answer.
+    void list(std::string_view after, call_gate* gate, call_writer& to) const;
   };
   /// Of calls that ended so.
   struct counters {
@@ -72,10 +78,15 @@ class call_directory {
   void change(Change made);
   static std::optional<call_failure> run(const function& called, const asked_call& asked,
                                          call_context& context, call_writer& value);
+  /// Returns why there is no listing in `value`.
+  std::optional<call_failure> list(const contents& now, const asked_call& asked,
+                                   const call_context& context, call_gate* gate,
+                                   call_writer& value) const;
   void count(call_outcome outcome) noexcept;
 
   /// The number of the first function. Another table has other numbers.
   const std::uint64_t first_number_;
+  const call_signature listing_;
   mutable std::mutex changing_;  // with the next one
   std::shared_ptr<const contents> contents_;
   counters counters_;

@@ -67,6 +67,9 @@ class call_operation final : public operation, public list_hook<exchanged_call_t
   void give_up(errc why) noexcept override;
   void connection_failed(std::error_code why) noexcept override;
   bool awaits_peer() const noexcept override { return true; }
+  std::error_code cause() const noexcept override {
+    return result_ ? result_->cause : std::error_code();
+  }
   std::string describe() const override;
   request_attributes attributes() const override {
     return {.kind = operation_kind::call, .size = size_};

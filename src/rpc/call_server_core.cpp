@@ -10,6 +10,7 @@
 #include "connection/endpoint_core.hpp"
 #include "message/message_exchange.hpp"
 #include "rpc/call_exchange.hpp"
+#include "rpc/peer_gate.hpp"
 #include "wire/message_number.hpp"
 #include "worker/core_access.hpp"
 #include "worker/worker_core.hpp"
@@ -61,6 +62,7 @@ result<void> call_server_core::listen() {
   if (!is_free || handlers.has(number_of_calls())) {
     return failure{errc::already_exists, "serving calls for a worker that serves calls already"};
   }
+  is_of_server_ = worker->control_server() != nullptr;
   handlers.exchange(number_of_calls(), handler);
   return {};
 }
@@ -260,7 +262,13 @@ call_message call_server_core::answer_of(served_call& call, const asked_call& as
                                          call_context& context) {
   const bool is_late = call.deadline <= call.over->worker().api().now();
   call.has_run = !is_late;
-  if (!is_late) return functions_->answer(asked, context);
+  if (!is_late && !is_of_server_) return functions_->answer(asked, context);
+  if (!is_late) {
+    peer_gate gate(call.peer);
+    call_message made = functions_->answer(asked, context, &gate);
+    gate.tell(asked, outcome_of(made));
+    return made;
+  }
   return functions_->refuse(call.number,
                             {.outcome = call_outcome::given_up, .text = "the caller has given up"},
                             context, asked.name);

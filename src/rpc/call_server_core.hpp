@@ -95,6 +95,7 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
   const std::weak_ptr<worker_core> worker_;
   const std::shared_ptr<call_directory> functions_;
   const call_server_options options_;
+  bool is_of_server_ = false;  // whose rules hold
   mutable std::mutex noting_;  // with the rest
   std::map<key, shared_call> calls_;
   std::uint64_t last_place_ = 0;
