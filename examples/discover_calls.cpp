@@ -16,12 +16,10 @@ int main() {
                         .rules = ucx::access_rules::parse("allow anybody call geometry.*\n"
                                                           "deny  anybody all  **\n")});
     ucx::call_table calls;
-    calls.add(
-        "geometry.area", [](double a, double b) { return a * b; },
-        {.documentation = "Returns the area of a rectangle."});
-    calls.add(
-        "geometry.edge", [](double a, double b) { return 2 * (a + b); },
-        {.documentation = "Returns the length of its edge."});
+    calls.add("geometry.area", [](double a, double b) { return a * b; },
+              {.documentation = "Returns the area of a rectangle."});
+    calls.add("geometry.edge", [](double a, double b) { return 2 * (a + b); },
+              {.documentation = "Returns the length of its edge."});
     calls.add("geometry.names", [] { return std::vector<std::string>{"rectangle"}; });
     calls.add("stop", [] {});
     const ucx::call_server serves(server, calls);

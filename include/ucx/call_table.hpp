@@ -54,7 +54,7 @@ struct call_context {
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
 };
 
-/// What a function says of itself, beside its name and types.
+/// The options of a function.
 struct call_function_options {
   /// Words for people, in UTF-8: 4096 bytes at most. `call_channel::signatures()` tells them.
   std::string documentation = {};
@@ -142,7 +142,7 @@ class UCXIO_EXPORT call_table {
 
   /// Refuses the calls, and bindings, for which `refused` returns true. An empty one refuses none.
   /// It replaces an earlier one. It throws nothing. Asking for the functions is a call of the name
-  /// ".signatures". What is refused is told of all the same.
+  /// ".signatures". It tells of refused functions, too.
   void refuse(predicate refused);
   /// Tells of each call that fails, before it is answered. It replaces an earlier observer, and
   /// throws nothing.

@@ -140,8 +140,7 @@ void call_directory::observe(call_table::observer told) {
 }
 
 /// Returns the names that differ by their version.
-std::string call_directory::contents::known_versions(std::string_view name,
-                                                     call_gate* gate) const {
+std::string call_directory::contents::known_versions(std::string_view name, call_gate* gate) const {
   const std::string_view bare = without_version(name);
   std::string names;
   for (auto at = by_name.lower_bound(bare); at != by_name.end() && at->first.starts_with(bare);
@@ -156,7 +155,7 @@ std::string call_directory::contents::known_versions(std::string_view name,
   return names;
 }
 
-/// What the gate hides is told of as what is not there.
+/// A hidden function is told of as one that is not there.
 const call_directory::function* call_directory::contents::find(const asked_call& asked,
                                                                std::uint64_t first, call_gate* gate,
                                                                call_failure& refusal) const {

@@ -1,4 +1,4 @@
-// What a table tells of its functions: docs/reference/calls.md, "Discovery".
+// The listing of a table's functions: docs/reference/calls.md, "Discovery".
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What the rules of a server let a peer call, and the lines of its audit about that.
+// The rules of a server for the calls of a peer, and the lines of its audit about them.
 #pragma once
 
 #include <string>

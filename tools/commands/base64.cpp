@@ -45,7 +45,7 @@ std::optional<std::vector<std::byte>> bytes_of_base64(std::string_view text) {
     bits -= 8;
     bytes.push_back(static_cast<std::byte>(group >> bits & 0xffU));
   }
-  // What is left over is padding, of zeros.
+  // The bits that are left over are zero.
   if ((group & ((1U << bits) - 1U)) != 0) return std::nullopt;
   return bytes;
 }

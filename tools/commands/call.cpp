@@ -48,10 +48,10 @@ void write_arguments(const call_description& function, const std::vector<std::st
                      call_writer& to) {
   const call_types types = types_of(function.called.signature());
   if (types.arguments.size() != arguments.size()) {
-    throw failure(exit_code::usage,
-                  fmt::format("{} takes {} arguments, not {}: {}", function.called.name(),
-                              types.arguments.size(), arguments.size(),
-                              function.called.signature().text()));
+    throw failure(
+        exit_code::usage,
+        fmt::format("{} takes {} arguments, not {}: {}", function.called.name(),
+                    types.arguments.size(), arguments.size(), function.called.signature().text()));
   }
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     try {
@@ -72,9 +72,9 @@ void call(const call_command_options& options, const std::vector<std::string>& a
           const client_settings& settings) {
   const url at(options.url);
   if (!at.name().empty()) {
-    throw failure(exit_code::usage,
-                  fmt::format("\"{}\" is no server: the function stands behind the URL",
-                              options.url));
+    throw failure(
+        exit_code::usage,
+        fmt::format("\"{}\" is no server: the function stands behind the URL", options.url));
   }
   client server = settings.connect(at);
   const std::vector<call_description> all = functions_of(server, at);

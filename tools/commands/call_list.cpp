@@ -68,8 +68,8 @@ const call_description& function_named(const std::vector<call_description>& all,
     return each.called.name() == name;
   });
   if (found != all.end()) return *found;
-  throw failure(exit_code::not_found, fmt::format("{}: there is no function \"{}\"",
-                                                  ucx::to_string(at.server()), name));
+  throw failure(exit_code::not_found,
+                fmt::format("{}: there is no function \"{}\"", ucx::to_string(at.server()), name));
 }
 
 void list_calls(client& server, const url& at, call_list_form form) {

@@ -15,9 +15,9 @@ struct named_kind {
   kind what;
 };
 constexpr named_kind scalars[] = {
-    {"bool", kind::boolean}, {"i8", kind::integer},  {"i16", kind::integer}, {"i32", kind::integer},
-    {"i64", kind::integer},  {"u8", kind::integer},  {"u16", kind::integer}, {"u32", kind::integer},
-    {"u64", kind::integer},  {"f32", kind::f32},     {"f64", kind::f64},     {"text", kind::text},
+    {"bool", kind::boolean}, {"i8", kind::integer}, {"i16", kind::integer}, {"i32", kind::integer},
+    {"i64", kind::integer},  {"u8", kind::integer}, {"u16", kind::integer}, {"u32", kind::integer},
+    {"u64", kind::integer},  {"f32", kind::f32},    {"f64", kind::f64},     {"text", kind::text},
     {"bytes", kind::bytes},  {"nil", kind::nil},
 };
 constexpr named_kind containers[] = {

@@ -41,9 +41,10 @@ struct integer_range {
 
 /// Of "i8" to "u64".
 integer_range range_of(const std::string& word) {
-  const unsigned bits = word.back() == '8' ? 8U : word.ends_with("16") ? 16U
-                                              : word.ends_with("32")   ? 32U
-                                                                       : 64U;
+  const unsigned bits = word.back() == '8'     ? 8U
+                        : word.ends_with("16") ? 16U
+                        : word.ends_with("32") ? 32U
+                                               : 64U;
   const std::uint64_t all = std::numeric_limits<std::uint64_t>::max() >> (64U - bits);
   if (word.front() == 'u') return {0, all};
   return {-static_cast<std::int64_t>(all / 2) - 1, all / 2};

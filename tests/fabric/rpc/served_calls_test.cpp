@@ -26,8 +26,7 @@ using testing::Not;
 class ServedCalls : public testing::TestWithParam<const char*> {
  protected:
   ServedCalls() {
-    calls_.add(
-        "add", [](int a, int b) { return a + b; }, {.documentation = "Returns the sum."});
+    calls_.add("add", [](int a, int b) { return a + b; }, {.documentation = "Returns the sum."});
     calls_.add("secret", [] { return 1; });
     calls_.add("secret/2", [] { return 2; });
   }
@@ -58,8 +57,9 @@ class ServedCalls : public testing::TestWithParam<const char*> {
 
   const temporary_directory folder_;
   const url_scheme by_{GetParam(), folder_ / ""};
-  access_rules rules_ = access_rules::parse("allow anybody call add\n"
-                                            "deny anybody all **\n");
+  access_rules rules_ = access_rules::parse(
+      "allow anybody call add\n"
+      "deny anybody all **\n");
   call_table calls_;
 };
 

@@ -46,8 +46,8 @@ using ::testing::HasSubstr;
 class CallTool : public ::testing::Test {
  protected:
   CallTool() {
-    calls_.add(
-        "add", [](int a, int b) { return a + b; }, {.documentation = "Returns\x1b the sum."});
+    calls_.add("add", [](int a, int b) { return a + b; },
+               {.documentation = "Returns\x1b the sum."});
     calls_.add("add/2", [](double a, float b) { return a + double{b}; });
     calls_.add("bytes", [](const std::vector<std::byte>& value) { return value; });
     calls_.add("fail", [](const std::string& text) -> int { throw error(errc::busy, text); });

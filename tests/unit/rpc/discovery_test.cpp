@@ -29,13 +29,11 @@ using namespace std::chrono_literals;
 class Discovery : public ::testing::Test {
  protected:
   Discovery() {
-    calls_.add(
-        "add", [](int a, int b) { return a + b; }, {.documentation = "Returns the sum."});
+    calls_.add("add", [](int a, int b) { return a + b; }, {.documentation = "Returns the sum."});
     calls_.add("add/12", [](double a, double b) { return a + b; });
-    calls_.add_dynamic(
-        "any", "(list<u8>)->nil",
-        [](call_context&, call_reader&, call_writer& to) { to.nil(); },
-        {.documentation = "Two\nlines."});
+    calls_.add_dynamic("any", "(list<u8>)->nil",
+                       [](call_context&, call_reader&, call_writer& to) { to.nil(); },
+                       {.documentation = "Two\nlines."});
   }
 
   void serve() { serves_ = call_server(both_.receiver(), calls_); }
@@ -98,8 +96,8 @@ TEST_F(Discovery, TellsNamesTypesVersionsAndWords) {
 
 TEST_F(Discovery, TellsOfManyInParts) {
   for (int i = 0; i < 3000; ++i) {
-    calls_.add(
-        "many." + std::to_string(i), [i] { return i; }, {.documentation = std::string(100, 'x')});
+    calls_.add("many." + std::to_string(i), [i] { return i; },
+               {.documentation = std::string(100, 'x')});
   }
   serve();
   const call_listing first = peer_.start_signatures().result();
@@ -175,19 +173,24 @@ TEST_F(Discovery, DoesNotBelieveThatThereAreTooMany) {
 
 TEST_F(Discovery, KeepsItsNameToItself) {
   std::error_code ec;
-  calls_.add(".signatures", [] { return 1; }, ec);
+  calls_.add(
+      ".signatures", [] { return 1; }, ec);
   EXPECT_EQ(ec, errc::bad_name);
-  calls_.add(".other", [] { return 1; }, ec);
+  calls_.add(
+      ".other", [] { return 1; }, ec);
   EXPECT_EQ(ec, errc::bad_name);
 }
 
 TEST_F(Discovery, RefusesWordsThatAreNoDocumentation) {
   std::error_code ec;
-  calls_.add("long", [] {}, {.documentation = std::string(4097, 'x')}, ec);
+  calls_.add(
+      "long", [] {}, {.documentation = std::string(4097, 'x')}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
-  calls_.add("bytes", [] {}, {.documentation = "\xff"}, ec);
+  calls_.add(
+      "bytes", [] {}, {.documentation = "\xff"}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
-  calls_.add("most", [] {}, {.documentation = std::string(4096, 'x')}, ec);
+  calls_.add(
+      "most", [] {}, {.documentation = std::string(4096, 'x')}, ec);
   EXPECT_FALSE(ec);
 }
 
@@ -204,8 +207,9 @@ class prefix_gate final : public detail::call_gate {
 TEST(CallGate, HidesFunctionsAsIfTheyWereNotThere) {
   detail::call_directory calls;
   for (const std::string_view name : {"open", "open/2", "shut", "shut/2"}) {
-    const auto added = calls.add(name, call_signature("()->nil"), {},
-                                 [](call_context&, call_reader&, call_writer& to) { to.nil(); }, {});
+    const auto added =
+        calls.add(name, call_signature("()->nil"), {},
+                  [](call_context&, call_reader&, call_writer& to) { to.nil(); }, {});
     ASSERT_TRUE(added);
   }
   prefix_gate gate("open");
@@ -213,9 +217,11 @@ TEST(CallGate, HidesFunctionsAsIfTheyWereNotThere) {
   call_context context;
   const auto answer_to = [&](const call_function& called, detail::call_kind kind,
                              std::uint64_t number = 0) {
-    const detail::call_message answer = calls.answer(
-        {.kind = kind, .hash = called.signature().hash(), .function = number, .name = called.name()},
-        context, &gate);
+    const detail::call_message answer = calls.answer({.kind = kind,
+                                                      .hash = called.signature().hash(),
+                                                      .function = number,
+                                                      .name = called.name()},
+                                                     context, &gate);
     std::string text = "done";
     try {
       call_reader result = called.decode(answer.joined());
@@ -240,9 +246,11 @@ TEST(CallGate, HidesFunctionsAsIfTheyWereNotThere) {
   EXPECT_EQ(answer_to({"shut", "()->nil"}, call_kind::bound, number + 2).first,
             answer_to({"shut", "()->nil"}, call_kind::bound, number + 9).first);
   gate = prefix_gate("open/");
-  EXPECT_NE(answer_to({"open", "()->nil"}, call_kind::call).first.find("open/2"), std::string::npos);
+  EXPECT_NE(answer_to({"open", "()->nil"}, call_kind::call).first.find("open/2"),
+            std::string::npos);
   gate = prefix_gate("shut/");
-  EXPECT_EQ(answer_to({"open", "()->nil"}, call_kind::call).first.find("open/2"), std::string::npos);
+  EXPECT_EQ(answer_to({"open", "()->nil"}, call_kind::call).first.find("open/2"),
+            std::string::npos);
 }
 
 test::fire wait_for(call_request asked, std::error_code& cause) {
