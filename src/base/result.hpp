@@ -104,19 +104,14 @@ class [[nodiscard]] result<void> {
 };
 
 /// Ends a public function whose outcome is `outcome`: throws where the caller gave no code, and it
-/// failed. `text`, `ucx_status` and `cause` make those of the error, and are called only then.
-template <class Text, class Status, class Cause>
-void end_with(std::error_code outcome, std::error_code& ec, Text text, Status ucx_status,
-              Cause cause) {
+/// failed. `text` and `ucx_status` make those of the error, and are called only then.
+template <class Text, class Status>
+void end_with(std::error_code outcome, std::error_code& ec, Text text, Status ucx_status) {
   if (&ec != &throws) {
     ec = outcome;
   } else if (outcome) {
-    throw error(outcome, text(), ucx_status(), cause());
+    throw error(outcome, text(), ucx_status());
   }
-}
-template <class Text, class Status>
-void end_with(std::error_code outcome, std::error_code& ec, Text text, Status ucx_status) {
-  end_with(outcome, ec, text, ucx_status, [] { return std::error_code(); });
 }
 template <class Text>
 void end_with(std::error_code outcome, std::error_code& ec, Text text) {

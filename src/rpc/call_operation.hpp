@@ -59,6 +59,8 @@ class call_operation final : public operation, public list_hook<exchanged_call_t
   bool is_receiving() const noexcept { return !receiving_.expired(); }
   /// Returns the time until its deadline.
   std::chrono::nanoseconds time_left() const noexcept;
+  /// Returns the code of what the function threw, after the end.
+  std::error_code cause() const noexcept { return result_ ? result_->cause : std::error_code(); }
   /// The peer has refused the message of this number, which may be that of this call.
   bool was_refused(std::uint64_t message) const noexcept;
   /// The send of the call has failed.
@@ -67,9 +69,6 @@ class call_operation final : public operation, public list_hook<exchanged_call_t
   void give_up(errc why) noexcept override;
   void connection_failed(std::error_code why) noexcept override;
   bool awaits_peer() const noexcept override { return true; }
-  std::error_code cause() const noexcept override {
-    return result_ ? result_->cause : std::error_code();
-  }
   std::string describe() const override;
   request_attributes attributes() const override {
     return {.kind = operation_kind::call, .size = size_};

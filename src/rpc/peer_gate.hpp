@@ -1,4 +1,4 @@
-// The rules of a server for the calls of a peer, and the lines of its audit about them.
+// A server's rules for the calls of a peer, and the lines in the audit.
 #pragma once
 
 #include <string>

@@ -123,8 +123,6 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   virtual bool rebind(std::span<std::byte> into) noexcept;
   /// Returns the status by which UCX failed it, of those that a connection does not have.
   virtual std::optional<int> own_ucx_status() const noexcept { return {}; }
-  /// Returns the code of what the peer's function threw. REQUIRES: it has ended.
-  virtual std::error_code cause() const noexcept { return {}; }
   /// See request::ucx_status.
   std::optional<int> ucx_status() const noexcept;
   /// Returns whether only the peer's answer can end it, so that its silence counts.
