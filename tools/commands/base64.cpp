@@ -6,7 +6,7 @@
 namespace ucx::tool {
 namespace {
 
-constexpr std::string_view digits =
+constexpr std::string_view base64_digits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 }  // namespace
@@ -20,7 +20,7 @@ std::string base64_of(std::span<const std::byte> bytes) {
       group = group << 8U | (i < here ? std::to_integer<std::uint32_t>(bytes[at + i]) : 0U);
     }
     for (std::size_t i = 0; i < 4; ++i) {
-      text += i <= here ? digits[group >> (18U - 6U * i) & 63U] : '=';
+      text += i <= here ? base64_digits[group >> (18U - 6U * i) & 63U] : '=';
     }
   }
   return text;
@@ -37,8 +37,8 @@ std::optional<std::vector<std::byte>> bytes_of_base64(std::string_view text) {
   std::uint32_t group = 0;
   unsigned bits = 0;
   for (const char c : text) {
-    const std::size_t digit = digits.find(c);
-    if (digit == digits.npos) return std::nullopt;
+    const std::size_t digit = base64_digits.find(c);
+    if (digit == base64_digits.npos) return std::nullopt;
     group = group << 6U | static_cast<std::uint32_t>(digit);
     bits += 6;
     if (bits < 8) continue;

@@ -26,7 +26,7 @@ constexpr named_kind containers[] = {
 };
 
 kind kind_of(std::span<const named_kind> known, std::string_view word) noexcept {
-  const auto* const found =
+  const auto found =
       std::find_if(known.begin(), known.end(), [&](const auto& each) { return each.word == word; });
   return found == known.end() ? kind::other : found->what;
 }
