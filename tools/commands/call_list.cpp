@@ -18,7 +18,7 @@
 namespace ucx::tool {
 namespace {
 
-nlohmann::ordered_json to_json(const call_description& each) {
+nlohmann::ordered_json json_of_function(const call_description& each) {
   return {{"name", each.called.name()},
           {"version", each.version},
           {"signature", each.called.signature().text()},
@@ -77,7 +77,7 @@ void list_calls(client& server, const url& at, call_list_form form) {
   if (!at.name().empty()) all = {function_named(all, at.name(), at)};
   if (form != call_list_form::json) return write_out(lines_of(all, form));
   nlohmann::ordered_json made = nlohmann::ordered_json::array();
-  for (const call_description& each : all) made.push_back(to_json(each));
+  for (const call_description& each : all) made.push_back(json_of_function(each));
   write_out(to_document(made));
 }
 

@@ -179,7 +179,7 @@ void write_value(const call_value_type& type, const json& value, call_writer& to
                 fmt::format("an argument of the type \"{}\" can not be said here", type.word));
 }
 
-json json_of(double number) {
+json json_of_number(double number) {
   if (std::isnan(number)) return not_a_number;
   if (std::isinf(number)) return number > 0 ? infinite : minus_infinite;
   return number;
@@ -187,7 +187,7 @@ json json_of(double number) {
 
 /// JSON has no float of 32 bits: the shortest digits that mean the same one.
 json json_of_float32(float number) {
-  if (!std::isfinite(number)) return json_of(double{number});
+  if (!std::isfinite(number)) return json_of_number(double{number});
   return json::parse(fmt::format("{}", number));
 }
 
@@ -253,7 +253,7 @@ json read_result(const call_value_type& type, call_reader& from) {
     case kind::f32:
       return json_of_float32(from.float32());
     case kind::f64:
-      return json_of(from.float64());
+      return json_of_number(from.float64());
     case kind::text:
       return std::string(from.text());
     case kind::bytes:
