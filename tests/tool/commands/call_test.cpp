@@ -22,7 +22,7 @@
 namespace ucx::test {
 namespace {
 
-struct place {
+struct named_place {
   std::string name;
   std::optional<std::int8_t> height;
 };
@@ -31,10 +31,10 @@ struct place {
 }  // namespace ucx::test
 
 template <>
-struct ucx::call_fields<ucx::test::place> {
+struct ucx::call_fields<ucx::test::named_place> {
   static constexpr std::string_view name = "place";
-  static constexpr std::tuple fields{ucx::call_field("name", &ucx::test::place::name),
-                                     ucx::call_field("height", &ucx::test::place::height)};
+  static constexpr std::tuple fields{ucx::call_field("name", &ucx::test::named_place::name),
+                                     ucx::call_field("height", &ucx::test::named_place::height)};
 };
 
 namespace ucx::test {
@@ -57,7 +57,7 @@ class CallTool : public ::testing::Test {
     calls_.add("lists", [](std::vector<int> a, std::array<bool, 2> b) { return std::tuple(a, b); });
     calls_.add("nothing", [] {});
     calls_.add("numbers", [](const std::map<int, std::string>& value) { return value; });
-    calls_.add("place", [](place value) { return value; });
+    calls_.add("place", [](named_place value) { return value; });
   }
 
   command_result call(std::vector<std::string> arguments) const {
