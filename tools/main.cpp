@@ -121,6 +121,7 @@ void describe(CLI::App& program, ucx::tool::client_settings& settings) {
   ucx::tool::add_stat(program, settings);
   ucx::tool::add_hash(program, settings);
   ucx::tool::add_pipe(program, settings);
+  ucx::tool::add_call(program, settings);
   ucx::tool::add_info(program, settings);
   ucx::tool::add_bench(program, settings);
   ucx::tool::add_token(program);

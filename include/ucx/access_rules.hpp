@@ -30,7 +30,8 @@ enum class access_right : unsigned {
   pipes = 1U << 5U,   ///< Ends of pipes meet under the name.
   agent = 1U << 6U,   ///< The server's agent may be called: its name is `.ucxio-agent`.
   fabric = 1U << 7U,  ///< Keys, places or files of memory are told: past the server's checks.
-  all = 255,
+  call = 1U << 8U,    ///< The function of the name is called, and told of.
+  all = 511,
 };
 
 /// Returns the names of the rights, with "|" between them.

@@ -8,8 +8,10 @@
 #include <system_error>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "ucx/call_function.hpp"
+#include "ucx/call_listing.hpp"
 #include "ucx/call_request.hpp"
 #include "ucx/call_writer.hpp"
 #include "ucx/endpoint.hpp"
@@ -109,6 +111,17 @@ class UCXIO_EXPORT call_channel {
                                   const call_options& options = {}) const;
   void post_dynamic_call(const call_function& called, const call_writer& arguments,
                          std::error_code& ec = throws) const;
+
+  /// Returns the functions that the peer serves and lets this side call, by name. Waits for several
+  /// answers where there are many: `options.timeout` bounds all together.
+  /// Errors: also would_deadlock inside a completion callback of the worker. protocol_error also
+  /// where the peer tells of more than `call_listing` may have.
+  std::vector<call_description> signatures(const call_options& options = {},
+                                           std::error_code& ec = throws) const;
+  /// Asks for the functions whose names come behind `after`.
+  /// Completes: when a part of them is here, which is whole where `call_listing::is_whole`.
+  typed_call<call_listing> start_signatures(const call_options& options = {},
+                                            std::string_view after = {}) const;
 
   /// Returns how many calls of this channel are under way.
   std::size_t under_way() const noexcept;

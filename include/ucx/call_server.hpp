@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <system_error>
+#include <vector>
 
 #include "ucx/call_table.hpp"
 #include "ucx/error.hpp"
@@ -12,6 +13,8 @@
 #include "ucx/worker.hpp"
 
 namespace ucx {
+
+class server;
 
 /// The options of a `call_server`.
 struct call_server_options {
@@ -29,7 +32,9 @@ struct call_server_options {
 ///     calls.add("add", [](int a, int b) { return a + b; });
 ///     ucx::call_server serves(worker, calls);
 ///
-/// A worker has one at a time. Functions that are added to the table later are served, too.
+/// A worker has one at a time. Functions that are added to the table later are served, too. At a
+/// worker of a `server` its rules hold: a function that a peer may not call does not exist for it
+/// (`docs/reference/rules.md`).
 /// Threads: as the worker's.
 class UCXIO_EXPORT call_server {
  public:
@@ -39,6 +44,12 @@ class UCXIO_EXPORT call_server {
   /// Errors: already_exists (the worker has a `call_server`), feature_disabled (a context without
   /// `feature::am`), closed (`driven` is empty).
   call_server(const worker& driven, const call_table& calls, call_server_options options = {},
+              std::error_code& ec = throws);
+  /// Serves them at each worker of a server, beside its names. Where there are several workers,
+  /// functions run on several threads at a time.
+  /// Lifetime: `by`, until this object is gone.
+  /// Errors: as above, of any of the workers; closed (`by` was moved from).
+  call_server(server& by, const call_table& calls, const call_server_options& options = {},
               std::error_code& ec = throws);
   call_server(call_server&& other) noexcept;
   call_server& operator=(call_server&& other) noexcept;
@@ -51,7 +62,10 @@ class UCXIO_EXPORT call_server {
   std::size_t under_way() const noexcept;
 
  private:
-  std::shared_ptr<detail::call_server_core> core_;
+  void open(const worker& driven, const call_table& calls, call_server_options options,
+            std::error_code& ec);
+
+  std::vector<std::shared_ptr<detail::call_server_core>> cores_;  // one for each worker
 };
 
 }  // namespace ucx

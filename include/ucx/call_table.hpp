@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <tuple>
@@ -68,6 +69,12 @@ struct call_context {
   UCXIO_EXPORT late_answer defer(std::error_code& ec = throws) const;
 };
 
+/// The options of a function.
+struct call_function_options {
+  /// Words for people, in UTF-8: 4096 bytes at most. `call_channel::signatures()` tells them.
+  std::string documentation = {};
+};
+
 /// How many calls a table has answered, by their ends.
 struct call_statistics {
   std::uint64_t done = 0;      ///< The function returned.
@@ -117,28 +124,41 @@ class UCXIO_EXPORT call_table {
   /// from its parameters and its result (`docs/reference/calls.md`, "Types"). The first parameter
   /// may be a `call_context&`. A `std::string_view` refers to the bytes of the call. A coroutine
   /// returns a `call_task`.
-  /// Errors: bad_name; already_exists. invalid_argument: its signature is longer than 4096 bytes.
+  /// Errors: bad_name; already_exists. invalid_argument: its signature is longer than 4096 bytes,
+  /// or its documentation is, or is not UTF-8.
   template <class Function>
-  void add(std::string_view name, Function function, std::error_code& ec = throws);
+  void add(std::string_view name, Function function, const call_function_options& options,
+           std::error_code& ec = throws);
+  template <class Function>
+  void add(std::string_view name, Function function, std::error_code& ec = throws) {
+    add(name, std::move(function), call_function_options(), ec);
+  }
 
   /// Adds a function whose signature is known at run time: a `handler`, or what one is made from.
   /// It returns void: a coroutine would go on when its arguments are gone.
   /// Errors: those of `call_signature`; bad_name; already_exists. invalid_argument: `function` is
-  /// empty.
+  /// empty, or its documentation is as above.
   template <class Handler>
   requires std::constructible_from<handler, Handler>
   void add_dynamic(std::string_view name, std::string_view signature, Handler function,
-                   std::error_code& ec = throws) {
+                   const call_function_options& options, std::error_code& ec = throws) {
     if constexpr (!std::is_null_pointer_v<Handler>) {
       using result = std::invoke_result_t<Handler&, call_context&, call_reader&, call_writer&>;
       static_assert(std::is_void_v<result>,
                     "a dynamic function returns void, and is no coroutine: it writes its result");
     }
-    add_handler(name, signature, handler(std::move(function)), true, ec);
+    add_handler(name, signature, handler(std::move(function)), true, options, ec);
+  }
+  template <class Handler>
+  requires std::constructible_from<handler, Handler>
+  void add_dynamic(std::string_view name, std::string_view signature, Handler function,
+                   std::error_code& ec = throws) {
+    add_dynamic(name, signature, std::move(function), call_function_options(), ec);
   }
 
   /// Refuses the calls, and bindings, for which `refused` returns true. An empty one refuses none.
-  /// It replaces an earlier one. It throws nothing.
+  /// It replaces an earlier one. It throws nothing. Asking for the functions is a call of the name
+  /// ".signatures". It tells of refused functions, too.
   void refuse(predicate refused);
   /// Tells of each call that fails, before it is answered. It replaces an earlier observer, and
   /// throws nothing.
@@ -158,7 +178,7 @@ class UCXIO_EXPORT call_table {
 
   /// `checks`: the arguments and the result are compared with the signature.
   void add_handler(std::string_view name, std::string_view signature, handler&& function,
-                   bool checks, std::error_code& ec);
+                   bool checks, const call_function_options& options, std::error_code& ec);
 
   std::shared_ptr<detail::call_directory> functions_;
 };
@@ -213,7 +233,8 @@ struct call_runner<call_form<Result, Arguments...>> {
 }  // namespace detail
 
 template <class Function>
-void call_table::add(std::string_view name, Function function, std::error_code& ec) {
+void call_table::add(std::string_view name, Function function, const call_function_options& options,
+                     std::error_code& ec) {
   using traits = detail::call_traits<Function>;
   using runner = detail::call_runner<typename traits::form>;
   static_assert(!traits::is_task || traits::owns_arguments,
@@ -232,7 +253,7 @@ void call_table::add(std::string_view name, Function function, std::error_code& 
           runner::run(*kept, arguments, result);
         }
       },
-      false, ec);
+      false, options, ec);
 }
 
 }  // namespace ucx

@@ -5,6 +5,7 @@
 #include "ucx/call_containers.hpp"
 #include "ucx/call_form.hpp"
 #include "ucx/call_function.hpp"
+#include "ucx/call_listing.hpp"
 #include "ucx/call_request.hpp"
 #include "ucx/call_server.hpp"
 #include "ucx/call_stub.hpp"

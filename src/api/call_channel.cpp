@@ -1,8 +1,12 @@
 #include "ucx/call_channel.hpp"
 
+#include <iterator>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/result.hpp"
+#include "call/call_listing.hpp"
 #include "rpc/call_channel_core.hpp"
 #include "rpc/call_result.hpp"
 #include "ucx/call_stub.hpp"
@@ -31,6 +35,38 @@ struct detail::call_starter {
 };
 
 using detail::call_starter;
+
+namespace {
+
+/// Gathers the functions of a peer from the parts in which they come.
+class gathered_listing {
+ public:
+  /// Adds a part. Fails where it is none that could come next.
+  detail::result<void> add(call_listing part) {
+    const std::string last = behind();
+    if (!part.functions.empty() && part.functions.front().called.name() <= last) {
+      return detail::failure{errc::protocol_error,
+                             "asking for functions: the peer tells of one twice"};
+    }
+    for (const call_description& each : part.functions) {
+      size_ += each.called.name().size() + each.called.signature().text().size() +
+               each.documentation.size();
+    }
+    std::move(part.functions.begin(), part.functions.end(), std::back_inserter(all_));
+    if (all_.size() <= call_listing::max_functions && size_ <= call_listing::max_size) return {};
+    return detail::failure{errc::protocol_error,
+                           "asking for functions: the peer tells of too many"};
+  }
+  /// Returns the name behind which the next part begins.
+  std::string behind() const { return all_.empty() ? std::string() : all_.back().called.name(); }
+  std::vector<call_description> all() && { return std::move(all_); }
+
+ private:
+  std::vector<call_description> all_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace
 
 call_reader call_request::result(std::error_code& ec) & {
   call_reader none({});
@@ -86,6 +122,33 @@ void call_channel::post_dynamic_call(const call_function& called, const call_wri
                            : detail::result<void>(detail::failure{
                                  errc::closed, "calling " + called.name() + " by no channel"});
   posted.or_end(ec);
+}
+
+typed_call<call_listing> call_channel::start_signatures(const call_options& options,
+                                                        std::string_view after) const {
+  call_writer arguments;
+  arguments.text(after);
+  const call_function listing(detail::listing_name, detail::listing_types);
+  return typed_call<call_listing>(start_dynamic_call(listing, arguments, options));
+}
+
+std::vector<call_description> call_channel::signatures(const call_options& options,
+                                                       std::error_code& ec) const {
+  const std::shared_ptr<detail::call_channel_core> kept = core_;
+  gathered_listing gathered;
+  std::optional<detail::clock::time_point> deadline;
+  if (kept) deadline = kept->deadline_after(options.timeout);
+  for (bool is_whole = false; !is_whole;) {
+    call_options left = options;
+    if (deadline) left.timeout = kept->time_until(*deadline);
+    call_listing part = start_signatures(left, gathered.behind()).result(ec);
+    if (&ec != &throws && ec) return {};
+    is_whole = part.is_whole;
+    const detail::result<void> added = gathered.add(std::move(part));
+    added.or_end(ec);
+    if (!added) return {};
+  }
+  return std::move(gathered).all();
 }
 
 std::size_t call_channel::under_way() const noexcept { return core_ ? core_->under_way() : 0; }

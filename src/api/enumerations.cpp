@@ -50,7 +50,8 @@ std::string to_string(access_right value) {
       {access_right::list, "list"},     {access_right::read, "read"},
       {access_right::write, "write"},   {access_right::create, "create"},
       {access_right::remove, "remove"}, {access_right::pipes, "pipes"},
-      {access_right::agent, "agent"},   {access_right::fabric, "fabric"}};
+      {access_right::agent, "agent"},   {access_right::fabric, "fabric"},
+      {access_right::call, "call"}};
   return names_of_set(value, names);
 }
 

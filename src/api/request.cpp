@@ -13,6 +13,7 @@
 #include "connection/endpoint_core.hpp"
 #include "cuda/cuda_driver.hpp"
 #include "cuda/stream_wait_value.hpp"
+#include "rpc/call_operation.hpp"
 #include "ucx/error.hpp"
 #include "worker/cancel_and_wait.hpp"
 #include "worker/core_access.hpp"
@@ -51,6 +52,12 @@ detail::result<void> hold(detail::operation* wanted, void* cuda_stream) {
   return {};
 }
 
+/// Returns the code of what a function of the peer threw, where it was called.
+std::error_code cause_of(const detail::operation* ended) noexcept {
+  const auto* const call = dynamic_cast<const detail::call_operation*>(ended);
+  return call != nullptr && call->done() ? call->cause() : std::error_code();
+}
+
 /// The operation of a request, for a call that waits: a handler may destroy the request meanwhile.
 class awaited_operation {
  public:
@@ -87,6 +94,7 @@ class awaited_operation {
   std::optional<int> ucx_status() const {
     return why_not_ ? std::optional<int>() : awaited_->ucx_status();
   }
+  std::error_code cause() const noexcept { return cause_of(awaited_); }
 
  private:
   detail::operation* awaited_;
@@ -97,8 +105,8 @@ class awaited_operation {
 /// REQUIRES: `ended` is done.
 void keep(std::promise<message_info>& promise, const request& ended) {
   if (const std::error_code ec = ended.error()) {
-    promise.set_exception(
-        std::make_exception_ptr(ucx::error(ec, ended.description(), ended.ucx_status())));
+    promise.set_exception(std::make_exception_ptr(ucx::error(
+        ec, ended.description(), ended.ucx_status(), cause_of(detail::core_access::get(ended)))));
   } else {
     promise.set_value(ended.received());
   }
@@ -134,9 +142,10 @@ void request::wait(std::error_code& ec) {
   std::error_code outcome = awaited.why_not();
   // It returns before the end in a child of fork() alone.
   if (!outcome) outcome = awaited.wait() ? awaited.error() : make_error_code(errc::forked_child);
-  detail::end_with(
-      outcome, ec, [&awaited] { return awaited.text(); },
-      [&awaited] { return awaited.ucx_status(); });
+  if (outcome && &ec == &throws) {
+    throw ucx::error(outcome, awaited.text(), awaited.ucx_status(), awaited.cause());
+  }
+  if (&ec != &throws) ec = outcome;
 }
 
 bool request::wait_for(std::chrono::nanoseconds duration, std::error_code& ec) {

@@ -5,7 +5,9 @@
 #include <random>
 #include <utility>
 
+#include "base/name.hpp"
 #include "call/call_deferral.hpp"
+#include "call/call_listing.hpp"
 #include "call/call_name.hpp"
 
 namespace ucx::detail {
@@ -21,10 +23,29 @@ call_failure other_arguments(const call_reader& arguments) {
           .text = "its arguments are not those of its signature: " + arguments.why()};
 }
 
+call_failure other_signature(const call_signature& own) {
+  return {.outcome = call_outcome::signature_differs,
+          .text = "the signatures differ",
+          .signature = own.text()};
+}
+
+call_failure refused_call() {
+  return {.outcome = call_outcome::refused, .text = "the peer does not allow this call"};
+}
+
+/// Returns why a text is no documentation; nothing where it is.
+std::string_view complaint_about_documentation(std::string_view text) noexcept {
+  if (text.size() > longest_documentation) return "its documentation is longer than 4096 bytes";
+  if (valid_utf8(text) != text.size()) return "its documentation is not UTF-8";
+  return {};
+}
+
 }  // namespace
 
 call_directory::call_directory()
-    : first_number_(random_beginning()), contents_(std::make_shared<const contents>()) {}
+    : first_number_(random_beginning()),
+      listing_(listing_types),
+      contents_(std::make_shared<const contents>()) {}
 
 std::shared_ptr<const call_directory::contents> call_directory::current() const {
   const std::lock_guard guard(changing_);
@@ -42,16 +63,20 @@ void call_directory::change(Change made) {
 }
 
 result<void> call_directory::add(std::string_view name, call_signature signature,
-                                 std::optional<call_shape> shape, call_table::handler run) {
+                                 std::optional<call_shape> shape, call_table::handler run,
+                                 std::string documentation) {
   const auto because = [&](errc code, std::string_view why) {
     return failure{code, "adding the function \"" + std::string(name) + "\": " + std::string(why)};
   };
   const std::string_view wrong = complaint_about_call_name(name);
   if (!wrong.empty()) return because(errc::bad_name, wrong);
   if (!run) return because(errc::invalid_argument, "there is no function");
+  const std::string_view unfit = complaint_about_documentation(documentation);
+  if (!unfit.empty()) return because(errc::invalid_argument, unfit);
   std::string kept(name);
-  const auto made = std::make_shared<function>(
-      function{std::move(kept), std::move(signature), std::move(shape), 0, std::move(run)});
+  const auto made =
+      std::make_shared<function>(function{std::move(kept), std::move(signature), std::move(shape),
+                                          0, std::move(run), std::move(documentation)});
   bool is_taken = false;
   change([&](contents& all) {
     made->number = first_number_ + all.in_order.size();
@@ -73,13 +98,14 @@ void call_directory::observe(call_table::observer told) {
 }
 
 /// Returns the names that differ by their version.
-std::string call_directory::contents::known_versions(std::string_view name) const {
+std::string call_directory::contents::known_versions(std::string_view name, call_gate* gate) const {
   const std::string_view bare = without_version(name);
   std::string names;
   for (auto at = by_name.lower_bound(bare); at != by_name.end() && at->first.starts_with(bare);
        ++at) {
     // Cut, where there are many: the text of a failure is short.
     if (without_version(at->first) != bare) continue;
+    if (gate != nullptr && !gate->shows(at->first)) continue;
     if (names.size() > longest_failure_text) break;
     names += names.empty() ? "; there is " : ", ";
     names += at->first;
@@ -87,12 +113,19 @@ std::string call_directory::contents::known_versions(std::string_view name) cons
   return names;
 }
 
+/// A hidden function is told of as one that is not there.
 const call_directory::function* call_directory::contents::find(const asked_call& asked,
-                                                               std::uint64_t first,
+                                                               std::uint64_t first, call_gate* gate,
                                                                call_failure& refusal) const {
+  const auto is_there = [gate](const function& found) {
+    return gate == nullptr || gate->shows(found.name);
+  };
   if (asked.kind == call_kind::bound) {
     const std::uint64_t place = asked.function - first;
-    if (place < in_order.size()) return in_order[static_cast<std::size_t>(place)].get();
+    if (place < in_order.size()) {
+      const function& found = *in_order[static_cast<std::size_t>(place)];
+      if (is_there(found)) return &found;
+    }
     refusal = {.outcome = call_outcome::unknown_function,
                .text = "there is no function of this number; bind it again"};
     return nullptr;
@@ -102,18 +135,29 @@ const call_directory::function* call_directory::contents::find(const asked_call&
     return nullptr;
   }
   const auto found = by_name.find(asked.name);
-  if (found == by_name.end()) {
+  if (found == by_name.end() || !is_there(*found->second)) {
     refusal = {.outcome = call_outcome::unknown_function,
-               .text = "there is no function of this name" + known_versions(asked.name)};
+               .text = "there is no function of this name" + known_versions(asked.name, gate)};
     return nullptr;
   }
   if (found->second->signature.hash() != asked.hash) {
-    refusal = {.outcome = call_outcome::signature_differs,
-               .text = "the signatures differ",
-               .signature = found->second->signature.text()};
+    refusal = other_signature(found->second->signature);
     return nullptr;
   }
   return found->second.get();
+}
+
+void call_directory::contents::list(std::string_view after, call_gate* gate,
+                                    call_writer& to) const {
+  listing_part part;
+  for (auto at = by_name.upper_bound(after); at != by_name.end(); ++at) {
+    const function& each = *at->second;
+    if (gate != nullptr && !gate->shows(each.name)) continue;
+    if (!part.add(each.name, each.signature.text(), each.documentation)) {
+      return part.write(to, false);
+    }
+  }
+  part.write(to, true);
 }
 
 /// A predicate that throws refuses.
@@ -195,18 +239,37 @@ std::optional<call_failure> call_directory::run(const function& called, const as
   return failed ? failed : complaint_about_result(value, called.shape);
 }
 
+std::optional<call_failure> call_directory::list(const contents& now, const asked_call& asked,
+                                                 const call_context& context, call_gate* gate,
+                                                 call_writer& value) const {
+  if (asked.hash != listing_.hash()) return other_signature(listing_);
+  if (now.refuses(context, listing_name)) return refused_call();
+  call_reader arguments(asked.arguments);
+  const std::string_view after = arguments.text();
+  std::error_code ec;
+  arguments.finish(ec);
+  if (ec) return other_arguments(arguments);
+  now.list(after, gate, value);
+  return std::nullopt;
+}
+
 std::optional<call_message> call_directory::answer(const asked_call& asked, call_context& context,
-                                                   late_senders* later) {
+                                                   call_gate* gate, late_senders* later) {
   const std::shared_ptr<const contents> now = current();
+  call_writer value;
+  if (asked.kind == call_kind::call && asked.name == listing_name) {
+    if (const auto failed = list(*now, asked, context, gate, value)) {
+      return refuse(asked.number, *failed, context, listing_name);
+    }
+    count(call_outcome::done);
+    return encode_result(asked.number, value.written());
+  }
   call_failure refusal;
-  const function* const called = now->find(asked, first_number_, refusal);
+  const function* const called = now->find(asked, first_number_, gate, refusal);
   if (called == nullptr) return refuse(asked.number, refusal, context, asked.name);
   if (now->refuses(context, called->name)) {
-    refusal.outcome = call_outcome::refused;
-    refusal.text = "the peer does not allow this call";
-    return refuse(asked.number, refusal, context, called->name);
+    return refuse(asked.number, refused_call(), context, called->name);
   }
-  call_writer value;
   if (asked.kind == call_kind::bind) {
     value.unsigned_integer(called->number);
     return encode_result(asked.number, value.written());

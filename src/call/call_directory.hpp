@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "call/call_gate.hpp"
 #include "call/call_message.hpp"
 #include "call/call_shape.hpp"
 #include "ucx/call_table.hpp"
@@ -32,13 +33,14 @@ class call_directory : public std::enable_shared_from_this<call_directory> {
 
   /// `shape`: the arguments and the result are compared with it; nothing: the function does.
   result<void> add(std::string_view name, call_signature signature, std::optional<call_shape> shape,
-                   call_table::handler run);
+                   call_table::handler run, std::string documentation);
   void refuse(call_table::predicate refused);
   void observe(call_table::observer told);
 
-  /// Runs what `asked` asks for. Returns the answer, or nothing where it comes later.
+  /// Runs what `asked` asks for. Returns the answer, or nothing where it comes later. `gate`: null
+  /// where all functions exist for the caller. `later`: null where answers can not come later.
   std::optional<call_message> answer(const asked_call& asked, call_context& context,
-                                     late_senders* later = nullptr);
+                                     call_gate* gate = nullptr, late_senders* later = nullptr);
   /// Returns the answer to what is no call, or was not run.
   call_message refuse(std::uint64_t number, const call_failure& why, const call_context& context,
                       std::string_view name = {});
@@ -54,6 +56,7 @@ class call_directory : public std::enable_shared_from_this<call_directory> {
     std::optional<call_shape> shape;
     std::uint64_t number = 0;
     call_table::handler run;
+    std::string documentation;
   };
   /// Never changed: a change makes another one.
   struct contents {
@@ -62,9 +65,12 @@ class call_directory : public std::enable_shared_from_this<call_directory> {
     std::shared_ptr<const call_table::predicate> refused;
     std::shared_ptr<const call_table::observer> observer;
 
-    std::string known_versions(std::string_view name) const;
+    std::string known_versions(std::string_view name, call_gate* gate) const;
     bool refuses(const call_context& context, std::string_view name) const noexcept;
-    const function* find(const asked_call& asked, std::uint64_t first, call_failure& refusal) const;
+    const function* find(const asked_call& asked, std::uint64_t first, call_gate* gate,
+                         call_failure& refusal) const;
+    /// Writes the functions behind a name, as far as they go into one answer.
+    void list(std::string_view after, call_gate* gate, call_writer& to) const;
   };
   /// Of calls that ended so.
   struct counters {
@@ -84,10 +90,15 @@ class call_directory : public std::enable_shared_from_this<call_directory> {
   /// Returns why `value` is no result.
   static std::optional<call_failure> complaint_about_result(const call_writer& value,
                                                             const std::optional<call_shape>& shape);
+  /// Returns why there is no listing in `value`.
+  std::optional<call_failure> list(const contents& now, const asked_call& asked,
+                                   const call_context& context, call_gate* gate,
+                                   call_writer& value) const;
   void count(call_outcome outcome) noexcept;
 
   /// The number of the first function. Another table has other numbers.
   const std::uint64_t first_number_;
+  const call_signature listing_;
   mutable std::mutex changing_;  // with the next one
   std::shared_ptr<const contents> contents_;
   counters counters_;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/result.hpp"
+#include "call/call_listing.hpp"
 #include "call/call_message.hpp"
 #include "call/call_name.hpp"
 
@@ -30,7 +31,9 @@ call_function::call_function(std::string_view name, std::string_view signature, 
     name_.clear();
     return;
   }
-  const std::string_view wrong = detail::complaint_about_call_name(name);
+  const bool is_listing = name == detail::listing_name;
+  const std::string_view wrong =
+      is_listing ? std::string_view() : detail::complaint_about_call_name(name);
   const auto outcome = wrong.empty() ? std::error_code() : make_error_code(errc::bad_name);
   detail::end_with(outcome, ec,
                    [&] { return "naming the function \"" + name_ + "\": " + std::string(wrong); });

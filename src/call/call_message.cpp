@@ -269,6 +269,10 @@ call_message encode_failure(std::uint64_t number, const call_failure& failure) {
   return made;
 }
 
+call_outcome outcome_of(const call_message& answer) noexcept {
+  return static_cast<call_outcome>(take_at<std::uint16_t>(answer.head(), 16));
+}
+
 result<call_answer> decode_answer(const split_call& wire) {
   const auto begun = decode_known(wire.head, 0);
   if (!begun) return failure(begun.why());

@@ -126,6 +126,9 @@ inline constexpr std::size_t longest_failure_text = 1024;
 call_message encode_result(std::uint64_t number, std::span<const std::byte> value);
 call_message encode_failure(std::uint64_t number, const call_failure& failure);
 
+/// Returns how the call of an answer ended. REQUIRES: `answer` was made by one of these.
+call_outcome outcome_of(const call_message& answer) noexcept;
+
 struct call_answer {
   std::uint64_t number = 0;
   call_failure failure = {};              ///< Its outcome is `done` where there is a result.

@@ -15,12 +15,15 @@ call_table& call_table::operator=(call_table&& other) noexcept = default;
 call_table::~call_table() = default;
 
 void call_table::add_handler(std::string_view name, std::string_view signature, handler&& function,
-                             bool checks, std::error_code& ec) {
+                             bool checks, const call_function_options& options,
+                             std::error_code& ec) {
   call_signature types(signature, ec);
   if (ec) return;
   std::optional<detail::call_shape> shape;
   if (checks) shape = detail::call_shape::parse(types.text()).or_throw();
-  functions_->add(name, std::move(types), std::move(shape), std::move(function)).or_end(ec);
+  functions_
+      ->add(name, std::move(types), std::move(shape), std::move(function), options.documentation)
+      .or_end(ec);
 }
 
 void call_table::refuse(predicate refused) { functions_->refuse(std::move(refused)); }

@@ -1,5 +1,6 @@
 #include "rpc/call_channel_core.hpp"
 
+#include <algorithm>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -100,6 +101,19 @@ result<void> call_channel_core::post(wanted_call wanted, const call_writer& argu
 std::size_t call_channel_core::under_way() const noexcept {
   const std::lock_guard guard(over_->worker().lock());
   return *under_way_;
+}
+
+clock::time_point call_channel_core::deadline_after(
+    std::chrono::nanoseconds timeout) const noexcept {
+  worker_core& worker = over_->worker();
+  const std::lock_guard guard(worker.lock());
+  return worker.deadline_after(timeout);
+}
+
+std::chrono::nanoseconds call_channel_core::time_until(clock::time_point deadline) const noexcept {
+  if (deadline == clock::time_point::max()) return std::chrono::nanoseconds::max();
+  const std::chrono::nanoseconds left = deadline - over_->worker().api().now();
+  return std::max(left, std::chrono::nanoseconds(1));
 }
 
 }  // namespace ucx::detail

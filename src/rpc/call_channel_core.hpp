@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "base/clock.hpp"
 #include "base/result.hpp"
 #include "rpc/call_operation.hpp"
 #include "rpc/call_result.hpp"
@@ -28,6 +29,10 @@ class call_channel_core {
   /// Sends a call without an answer.
   result<void> post(wanted_call wanted, const call_writer& arguments);
   std::size_t under_way() const noexcept;
+  /// Returns when a call that begins now ends; zero: after the worker's time.
+  clock::time_point deadline_after(std::chrono::nanoseconds timeout) const noexcept;
+  /// Returns the time until then, which is more than zero.
+  std::chrono::nanoseconds time_until(clock::time_point deadline) const noexcept;
 
  private:
   const std::shared_ptr<endpoint_core> over_;

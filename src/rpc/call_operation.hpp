@@ -62,6 +62,8 @@ class call_operation final : public operation, public list_hook<exchanged_call_t
   bool is_receiving() const noexcept { return !receiving_.expired(); }
   /// Returns the time until its deadline.
   std::chrono::nanoseconds time_left() const noexcept;
+  /// Returns the code of what the function threw, after the end.
+  std::error_code cause() const noexcept { return result_ ? result_->cause : std::error_code(); }
   /// The peer has refused the message of this number, which may be that of this call.
   bool was_refused(std::uint64_t message) const noexcept;
   /// The send of the call has failed.

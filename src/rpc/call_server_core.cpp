@@ -66,6 +66,7 @@ result<void> call_server_core::listen() {
   if (!is_free || handlers.has(number_of_calls())) {
     return failure{errc::already_exists, "serving calls for a worker that serves calls already"};
   }
+  is_of_server_ = worker->control_server() != nullptr;
   handlers.exchange(number_of_calls(), handler);
   return {};
 }
@@ -306,6 +307,7 @@ void call_server_core::give_back(const shared_call& call) noexcept {
     return;
   }
   call->is_answered = true;
+  tell_late(*call, call_outcome::handler_failed);
   if (!call->is_one_way) try {
       const call_failure why{
           .outcome = call->has_run ? call_outcome::handler_failed : call_outcome::busy,

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <stop_token>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -70,6 +71,7 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
     bool is_deferred = false;                ///< The answer comes later,
     bool is_inside = false;                  ///< at the earliest when its function has returned.
     std::optional<call_message> early = {};  ///< An answer from inside of the function.
+    std::string told_later = {};             ///< Its name, where the audit tells how it ended.
     std::stop_source stop{std::nostopstate};
     request pending = {};  ///< The receive, or the send of the answer.
   };
@@ -90,6 +92,7 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
                                            call_context& context);
   bool defer(const shared_call& call);
   void drop(const shared_call& call) noexcept;
+  static void tell_late(served_call& call, call_outcome ended) noexcept;
   void answer_late(const shared_call& call, std::optional<call_message> made) noexcept;
   void cancel(std::uint64_t connection, std::uint64_t number) noexcept;
   void refuse(const shared_call& call, const call_failure& why);
@@ -110,6 +113,7 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
   const std::weak_ptr<worker_core> worker_;
   const std::shared_ptr<call_directory> functions_;
   const call_server_options options_;
+  bool is_of_server_ = false;  // whose rules hold
   mutable std::mutex noting_;  // with the rest
   std::map<key, shared_call> calls_;
   std::uint64_t last_place_ = 0;

@@ -6,6 +6,7 @@
 #include "call/call_deferral.hpp"
 #include "connection/endpoint_core.hpp"
 #include "rpc/call_server_core.hpp"
+#include "rpc/peer_gate.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
@@ -59,9 +60,16 @@ std::optional<call_message> call_server_core::run_function(const shared_call& ca
                                                            const asked_call& asked,
                                                            call_context& context) {
   late_replies later(*this, call);
+  peer_gate gate(call->peer);
   call->is_inside = true;
-  auto made = functions_->answer(asked, context, &later);
+  auto made = functions_->answer(asked, context, is_of_server_ ? &gate : nullptr, &later);
   call->is_inside = false;
+  if (!is_of_server_) return made;
+  if (made) {
+    gate.tell(asked, outcome_of(*made));
+  } else if (asked.kind == call_kind::call) {
+    call->told_later = asked.name;
+  }
   return made;
 }
 
@@ -80,6 +88,7 @@ void call_server_core::answer_late(const shared_call& call,
     if (call->early) return;
   }
   if (made) try {
+      tell_late(*call, outcome_of(*made));
       return answer(call, *std::move(made));
     } catch (const std::bad_alloc&) {
     }
@@ -89,8 +98,15 @@ void call_server_core::answer_late(const shared_call& call,
 /// Its caller has given up: the answer, when it comes, goes nowhere.
 void call_server_core::drop(const shared_call& call) noexcept {
   call->is_answered = true;
+  tell_late(*call, call_outcome::given_up);
   forget(key_of(*call));
   call->stop.request_stop();
+}
+
+/// The line in the audit.
+void call_server_core::tell_late(served_call& call, call_outcome ended) noexcept {
+  if (!call.told_later.empty()) peer_gate::tell_later(call.peer, call.told_later, ended);
+  call.told_later.clear();
 }
 
 }  // namespace ucx::detail

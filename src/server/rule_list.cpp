@@ -19,7 +19,7 @@ constexpr std::pair<std::string_view, access_right> right_words[] = {
     {"write", access_right::write},   {"create", access_right::create},
     {"remove", access_right::remove}, {"pipes", access_right::pipes},
     {"agent", access_right::agent},   {"fabric", access_right::fabric},
-    {"all", access_right::all}};
+    {"call", access_right::call},     {"all", access_right::all}};
 
 failure bad_rule(std::string text) { return failure{errc::bad_configuration, std::move(text)}; }
 

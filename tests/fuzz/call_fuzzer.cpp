@@ -113,6 +113,43 @@ std::vector<std::byte> bound_head(std::uint64_t function) {
   return head;
 }
 
+/// The signature of the function that each table has.
+std::string listing_signature() {
+  std::string text = "(text)->";
+  ucx::detail::call_type<ucx::call_listing>::describe(text);
+  return text;
+}
+
+/// The result of a call that tells of functions is one.
+void check_listing(const ucx::call_table& calls, std::span<const std::byte> arguments) {
+  static const ucx::call_function listing(".signatures", listing_signature());
+  std::vector<std::byte> call = listing.encode(ucx::call_writer());
+  call.insert(call.end(), arguments.begin(), arguments.end());
+  ucx::call_context context;
+  const std::vector<std::byte> answer = calls.dispatch(call, context);
+  std::error_code ec;
+  ucx::call_reader result = listing.decode(answer, ec);
+  if (ec) return;
+  ucx::detail::call_type<ucx::call_listing>::read(result);
+  result.finish(ec);
+  if (ec) std::abort();
+}
+
+/// Functions that are read are written as they were.
+void check_functions(std::span<const std::byte> values) {
+  using type = ucx::detail::call_type<ucx::call_listing>;
+  ucx::call_reader from(values);
+  const ucx::call_listing read = type::read(from);
+  if (!from.ok()) return;
+  ucx::call_writer written;
+  type::write(written, read);
+  std::error_code ec;
+  const std::span<const std::byte> bytes = written.written(ec);
+  if (ec) return;  // lengths that are written shorter or longer
+  ucx::call_reader again(bytes);
+  if (type::read(again).functions.size() != read.functions.size() || !again.ok()) std::abort();
+}
+
 /// A text that is read is the signature.
 void check_signature(std::string_view text) {
   std::error_code ec;
@@ -123,12 +160,12 @@ void check_signature(std::string_view text) {
 }  // namespace
 
 /// The first byte chooses what the rest is: a call, the arguments of a function by name or by
-/// number, an answer, or the text of a signature.
+/// number, an answer, the text of a signature, or what a peer tells of its functions.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const ucx::call_table calls = made_table();
   static const std::array<ucx::call_function, 5> known = functions();
   if (size == 0) return 0;
-  const std::size_t choice = data[0] % (2 * known.size() + 3);
+  const std::size_t choice = data[0] % (2 * known.size() + 5);
   const auto rest = std::as_bytes(std::span(data, size)).subspan(1);
   ucx::call_context context;
   if (choice < known.size()) {
@@ -136,6 +173,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::vector<std::byte> call = known[choice].encode(ucx::call_writer());
     call.insert(call.end(), rest.begin(), rest.end());
     check(known[choice], calls.dispatch(call, context));
+  } else if (choice == 2 * known.size() + 3) {
+    check_listing(calls, rest);
+  } else if (choice == 2 * known.size() + 4) {
+    check_functions(rest);
   } else if (choice >= known.size() + 3) {
     const ucx::call_function& called = known[choice - known.size() - 3];
     std::vector<std::byte> call = bound_head(number_of(calls, called));

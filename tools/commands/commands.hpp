@@ -27,6 +27,8 @@ void add_remove(CLI::App& program, client_settings& shared);
 void add_hash(CLI::App& program, client_settings& shared);
 /// `ucxio stat`: describes what is published.
 void add_stat(CLI::App& program, client_settings& shared);
+/// `ucxio call`: calls a function of a server's program.
+void add_call(CLI::App& program, client_settings& shared);
 /// `ucxio bench`: measures how fast what is published can be read, and written.
 void add_bench(CLI::App& program, client_settings& shared);
 /// `ucxio completion`: prints what shells complete the command line by.

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "commands/call_list.hpp"
 #include "commands/commands.hpp"
 #include "copying/server_directories.hpp"
 #include "copying/tree_walk.hpp"
@@ -27,6 +28,7 @@ struct list_options {
   bool json = false;
   bool full = false;
   bool names_only = false;
+  bool calls = false;
 };
 
 /// Prints entries as they come, because only the server knows how many there are. Keeps those alone
@@ -153,6 +155,13 @@ void list_all(client& server, const url& at, const list_options& options) {
 void list(const list_options& options, const client_settings& settings) {
   const url from(options.url);
   client server = settings.connect(from);
+  if (options.calls) {
+    return list_calls(server, from,
+                      options.json         ? call_list_form::json
+                      : options.full       ? call_list_form::full
+                      : options.names_only ? call_list_form::names
+                                           : call_list_form::usual);
+  }
   if (from.name().empty()) return list_all(server, from, options);
   entry described = server.stat(from.name());
   printed_list printed(options, from.server());
@@ -185,6 +194,9 @@ void add_list(CLI::App& program, client_settings& shared) {
   command.add_flag("-1,--names", options->names_only, "names only, one a line")
       ->excludes(json)
       ->excludes(full);
+  command.add_flag("--calls", options->calls,
+                   "the functions that may be called (`ucxio call`), with their types; -l: also "
+                   "the hash and the documentation");
   add_client_options(command, shared);
   command.footer(
       "A line tells access (r-, -w, rw), type (memory, file,\n"

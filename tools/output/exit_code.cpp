@@ -21,6 +21,7 @@ exit_code exit_code_of(const std::error_code& cause) noexcept {
     case errc::already_exists:
       return exit_code::usage;
     case errc::no_such_name:
+    case errc::no_such_handler:
       return exit_code::not_found;
     case errc::host_not_found:
     case errc::unreachable:
@@ -37,6 +38,7 @@ exit_code exit_code_of(const std::error_code& cause) noexcept {
     case errc::connection_reset:
     case errc::closed_by_peer:
     case errc::closed:
+    case errc::call_outcome_unknown:
     case errc::revoked:
     case errc::broken_pipe:
       return exit_code::connection_lost;
@@ -104,14 +106,14 @@ std::string_view exit_code_table() noexcept {
          "  0    success; also when nobody reads the standard output any more\n"
          "  1    a failure without a number of its own\n"
          "  2    usage: a bad argument, a malformed URL, an offset behind the end\n"
-         "  3    not found: the name, or the file that was to be served\n"
+         "  3    not found: the name, the function, or the file that was to be served\n"
          "  4    no connection: refused, unreachable, host not found, not a ucxio server,\n"
          "       another version, too many clients; serve: cannot listen there\n"
          "  5    permission denied, or refused because the network is not trusted, or because a\n"
          "       server may not fetch from another\n"
          "  6    timed out\n"
          "  7    lost: the server died or ended, the name was withdrawn, or the other end of a\n"
-         "       pipe was lost, before the end\n"
+         "       pipe was lost, before the end; call: the function may have run\n"
          "  8    the content changed while it was read: it is not one whole\n"
          "  9    the standard output could not be written\n"
          "  10   integrity: bytes arrived damaged, by their checksums, three times, or as a\n"

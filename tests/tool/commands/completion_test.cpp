@@ -53,8 +53,9 @@ TEST(Completion, TellsEveryCommandToEveryShell) {
     const command_result result = run_tool({"completion", shell});
     EXPECT_EQ(result.code, 0) << result.err;
     for (const std::string verb :
-         {"serve", "ls", "cat", "cp", "put", "mkdir", "mv", "rm", "stat", "hash", "pipe", "send",
-          "receive", "info", "bench", "token", "login", "completion", "man"}) {
+         {"serve", "ls",    "cat",   "cp",    "put",        "mkdir",   "mv",
+          "rm",    "stat",  "hash",  "pipe",  "send",       "receive", "call",
+          "info",  "bench", "token", "login", "completion", "man"}) {
       EXPECT_THAT(result.out, HasSubstr(verb)) << shell;
     }
     for (const std::string option : {"resume", "drop-slow", "writers"}) {

@@ -75,12 +75,13 @@ TEST(Usage, IsHelped) {
   const command_result general = run_tool({"--help"});
   EXPECT_EQ(general.code, 0);
   for (const std::string words :
-       {"serve", "ls", "cat", "cp", "put", "mkdir", "mv", "rm", "stat", "hash", "pipe", "info",
-        "bench", "completion", "man", "--timeout", "Examples:", "Exit codes:", "130"}) {
+       {"serve",      "ls",   "cat",       "cp",        "put",         "mkdir", "mv",
+        "rm",         "stat", "hash",      "pipe",      "call",        "info",  "bench",
+        "completion", "man",  "--timeout", "Examples:", "Exit codes:", "130"}) {
     EXPECT_THAT(general.out, HasSubstr(words));
   }
   for (const std::string verb : {"serve", "ls", "cat", "cp", "put", "mkdir", "mv", "rm", "stat",
-                                 "hash", "info", "bench", "completion", "man"}) {
+                                 "hash", "call", "info", "bench", "completion", "man"}) {
     const command_result help = run_tool({verb, "--help"});
     EXPECT_EQ(help.code, 0);
     EXPECT_THAT(help.out, HasSubstr("Example:\n  ucxio " + verb));

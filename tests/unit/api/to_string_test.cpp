@@ -153,11 +153,12 @@ TEST(EnumerationText, NamesOfConnectionsAndMessages) {
 }
 
 TEST(EnumerationText, NamesOfContextsAndWorkers) {
-  EXPECT_EQ(printed({access_right::none, access_right::list, access_right::read,
-                     access_right::write, access_right::create, access_right::remove,
-                     access_right::pipes, access_right::agent, access_right::fabric}),
-            "none list read write create remove pipes agent fabric");
-  EXPECT_EQ(to_string(access_right::all), "list|read|write|create|remove|pipes|agent|fabric");
+  EXPECT_EQ(
+      printed({access_right::none, access_right::list, access_right::read, access_right::write,
+               access_right::create, access_right::remove, access_right::pipes, access_right::agent,
+               access_right::fabric, access_right::call}),
+      "none list read write create remove pipes agent fabric call");
+  EXPECT_EQ(to_string(access_right::all), "list|read|write|create|remove|pipes|agent|fabric|call");
   EXPECT_EQ(printed({feature::none, feature::rma, feature::am, feature::wakeup, feature::tag,
                      feature::stream}),
             "none rma am wakeup tag stream");

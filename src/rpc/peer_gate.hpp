@@ -1,0 +1,31 @@
+// A server's rules for the calls of a peer, and the lines in the audit.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "call/call_gate.hpp"
+#include "call/call_message.hpp"
+#include "ucx/endpoint.hpp"
+
+namespace ucx::detail {
+
+/// Of one call.
+class peer_gate final : public call_gate {
+ public:
+  /// Lifetime: `caller`, until this object is gone.
+  explicit peer_gate(const endpoint& caller) noexcept : caller_(caller) {}
+
+  bool shows(std::string_view function) noexcept override;
+  /// Tells how the call ended. Of calls by number the refusals are told alone: their bindings were.
+  void tell(const asked_call& asked, call_outcome outcome) noexcept;
+  /// Tells how a call by name ended that was answered later.
+  static void tell_later(const endpoint& caller, const std::string& function,
+                         call_outcome outcome) noexcept;
+
+ private:
+  const endpoint& caller_;
+  std::string hidden_;  // the last one that does not exist for the caller
+};
+
+}  // namespace ucx::detail
