@@ -104,7 +104,7 @@ TEST(AccessRules, TellTheLineThatIsWrong) {
   EXPECT_THAT(error_of("allow token a/b read **"), HasSubstr("other letters"));
   EXPECT_THAT(error_of("allow user no-such-user-here read **"), HasSubstr("there is no user"));
   EXPECT_THAT(error_of("allow group 4294967296 read **"), HasSubstr("there is no group"));
-  EXPECT_THAT(error_of("allow certificate a read **"), HasSubstr("certificates are not known"));
+  EXPECT_THAT(error_of("allow certificate a read **"), HasSubstr("none of uri:, dns: and email:"));
   EXPECT_THAT(error_of("allow anybody read a\\"), HasSubstr("ends in a backslash"));
   EXPECT_THAT(error_of("allow anybody read \xff"), HasSubstr("is not UTF-8"));
   EXPECT_THAT(error_of(std::string("allow anybody read a\0b", 22)), HasSubstr("is not UTF-8"));
