@@ -90,7 +90,7 @@ enum class precedence { options, environment };
 template <>
 UCXIO_EXPORT std::string_view detail::enum_name(precedence value) noexcept;
 
-/// The files, in PEM form, by which a side of TLS shows a certificate and trusts those of its peers
+/// The files, in PEM form, by which a side of TLS shows a certificate and trusts those of peers
 /// (`docs/how-to/security.md`). Only this user may be able to read `key`, and only this user and
 /// root to write the others.
 struct certificate_files {

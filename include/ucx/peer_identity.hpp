@@ -11,8 +11,8 @@
 
 namespace ucx {
 
-/// A peer that has connected, as this side knows it from its token, its certificate or the system. The peer can
-/// not say otherwise. A peer by UCX, or by TCP without TLS, has no identity.
+/// A peer that has connected, as this side knows it from its token, its certificate or the system.
+/// The peer can not say otherwise. A peer by UCX, or by TCP without TLS, has no identity.
 ///
 /// By TLS it has shown that it has the key of a token, or of a certificate
 /// (`docs/how-to/security.md`).
@@ -36,7 +36,8 @@ struct peer_identity {
   bool is_owner = false;
 };
 
-/// Returns `token "build"`, `certificate "dns:node7"`, `user 1000` or `anybody`; of an owner `owner`, and the rest behind it.
+/// Returns `token "build"`, `certificate "dns:node7"`, `user 1000` or `anybody`; of an owner
+/// `owner`, and the rest behind it.
 UCXIO_EXPORT std::string to_string(const peer_identity& value);
 
 template <>

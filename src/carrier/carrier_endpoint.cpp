@@ -119,11 +119,11 @@ void carrier_endpoint::check_token() noexcept {
   if (tls.log().writes(log_level::info)) {
     try {
       const std::string whose = identity_ ? " of " + to_string(*identity_) : "";
-      tls.log().write(log_level::info,
-                      fault != nullptr
-                          ? "a connection" + whose + " ends: the peer's certificate: " + fault
-                          : "a connection ends: its token \"" + identity_->token +
-                                "\" was removed or renamed");
+      tls.log().write(
+          log_level::info,
+          fault != nullptr
+              ? "a connection" + whose + " ends: the peer's certificate: " + fault
+              : "a connection ends: its token \"" + identity_->token + "\" was removed or renamed");
     } catch (const std::bad_alloc&) {  // it ends all the same
     }
   }

@@ -47,8 +47,9 @@ inline std::optional<carrier_failure> certificate_failure_of(ucs_status_t status
     case status_server_expired:
       return not_secure("the certificate of the server has expired, or is not valid yet");
     case status_server_name:
-      return not_secure("the certificate of the server is for another host: none of its "
-                        "alternative names is that of the URL");
+      return not_secure(
+          "the certificate of the server is for another host: none of its "
+          "alternative names is that of the URL");
     case status_server_issuer:
       return not_secure("the certificate of the server is not from a CA that was named (--ca)");
     case status_server_revoked:
@@ -56,8 +57,9 @@ inline std::optional<carrier_failure> certificate_failure_of(ucs_status_t status
     case status_no_crl:
       return not_secure("the revocation lists (--crl) have none of that CA that is valid now");
     case status_server_use:
-      return not_secure("the certificate of the server is not for servers: its extended key usage "
-                        "has no serverAuth");
+      return not_secure(
+          "the certificate of the server is not for servers: its extended key usage "
+          "has no serverAuth");
     default:
       return std::nullopt;
   }

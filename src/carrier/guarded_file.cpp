@@ -30,11 +30,10 @@ result<void> check_owner(const struct ::stat& facts, file_guard guard, const std
   if ((facts.st_mode & forbidden) == 0) return {};
   std::array<char, 8> mode = {};
   std::snprintf(mode.data(), mode.size(), "%04o", facts.st_mode & 07777U);
-  return failure{errc::not_secure,
-                 doing + ": its mode is " + mode.data() +
-                     (guard == file_guard::secret
-                          ? ", so others may see or change it; `chmod 600` it"
-                          : ", so others may change it; `chmod go-w` it")};
+  return failure{errc::not_secure, doing + ": its mode is " + mode.data() +
+                                       (guard == file_guard::secret
+                                            ? ", so others may see or change it; `chmod 600` it"
+                                            : ", so others may change it; `chmod go-w` it")};
 }
 
 /// A named pipe has a writer that may never come; one that this process has been given may be slow.
@@ -66,8 +65,7 @@ failure failure_of_file(const std::string& doing) {
 
 result<file_text> read_guarded(const std::filesystem::path& file, file_guard guard,
                                std::size_t room, const std::string& doing) {
-  const owned_descriptor opened(
-      ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  const owned_descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!opened) return failure_of_file(doing);
   struct ::stat facts = {};
   if (::fstat(opened.get(), &facts) != 0) return failure_of_file(doing);

@@ -55,8 +55,8 @@ class tls_session {
   /// Of a server's side: returns the name of the certificate that the peer has shown
   /// (`certificate_name`); empty where it has shown none.
   virtual const std::string& certificate() const noexcept = 0;
-  /// Returns why the peer's certificate does not count any more; null while it does, and where there
-  /// is none.
+  /// Returns why the peer's certificate does not count any more; null while it does, and where
+  /// there is none.
   virtual const char* certificate_fault() noexcept = 0;
   /// Returns in how many seconds that has to be asked again, at the latest; nothing without one.
   virtual std::optional<std::chrono::seconds> certificate_time() const noexcept = 0;
@@ -124,7 +124,7 @@ class tls_context {
   virtual std::uint64_t version() const noexcept = 0;
   /// Returns whether certificates are shown and accepted, which does not change.
   virtual bool has_certificates() const noexcept = 0;
-  /// Reads the files of certificates again. What is wrong with one leaves the old ones in force.
+  /// Reads the files of certificates again. A failure leaves the old ones in force.
   /// Errors: those of `make_tls`; not_supported (there are none).
   virtual result<void> reload_certificates() = 0;
   /// REQUIRES: `told` is removed before it goes.
@@ -134,8 +134,8 @@ class tls_context {
   /// std::bad_alloc.
   virtual std::unique_ptr<tls_session> accept(std::shared_ptr<meeting_book> keys = nullptr) = 0;
   /// The token is chosen by `towards`, "host:port" of the server; empty: by that of the settings.
-  /// Where certificates are named, it is the server's certificate that has to be of that host, unless
-  /// a token is for the host or the port.
+  /// Where certificates are named, and no token is for just that server, the server's certificate
+  /// has to be of that host.
   virtual std::unique_ptr<tls_session> connect(std::string towards) = 0;
   /// Connects by the key of a meeting, and by no token. Throws std::bad_alloc.
   virtual std::unique_ptr<tls_session> meet(const meeting_secret& key) = 0;
@@ -153,8 +153,8 @@ struct tls_settings {
   logger* log = nullptr;              ///< Outlives all.
   std::uint64_t records_per_key = std::uint64_t{1} << 22U;
   std::chrono::milliseconds longest_invitation = std::chrono::minutes(10);
-  certificate_files certificates = {};              ///< Empty: there are none.
-  std::function<std::time_t()> wall_clock = {};     ///< Empty: the system's, for certificates.
+  certificate_files certificates = {};           ///< Empty: there are none.
+  std::function<std::time_t()> wall_clock = {};  ///< Empty: the system's, for certificates.
 };
 
 /// Returns whether this build has OpenSSL.

@@ -72,9 +72,9 @@ result<owned_by_openssl<EVP_PKEY>> key_in(const std::filesystem::path& file) {
   owned_by_openssl<EVP_PKEY> made(
       PEM_read_bio_PrivateKey(bytes.get(), nullptr, &no_passphrase, nullptr));
   if (made) return made;
-  return failure{errc::bad_configuration, doing +
-                                              ": it has no key in PEM form without a passphrase (" +
-                                              words_of_openssl() + ')'};
+  return failure{
+      errc::bad_configuration,
+      doing + ": it has no key in PEM form without a passphrase (" + words_of_openssl() + ')'};
 }
 
 result<owned_by_openssl<X509_STORE>> trusted_by(const certificate_files& files) {
@@ -104,8 +104,7 @@ std::time_t seconds_of(const ASN1_TIME* at) noexcept {
   return ::timegm(&parts);
 }
 
-result<void> check_own(X509* leaf, EVP_PKEY* key, const certificate_files& files,
-                       std::time_t now) {
+result<void> check_own(X509* leaf, EVP_PKEY* key, const certificate_files& files, std::time_t now) {
   if (X509_check_private_key(leaf, key) != 1) {
     ERR_clear_error();
     return failure{errc::bad_configuration, "the key of " + files.key.string() +
@@ -152,8 +151,9 @@ std::optional<std::string> first_name(const GENERAL_NAMES* all, int kind, const 
 
 }  // namespace
 
-result<std::shared_ptr<const certificate_set>> certificate_set::make(
-    const certificate_files& files, contexts bare, std::time_t now) {
+result<std::shared_ptr<const certificate_set>> certificate_set::make(const certificate_files& files,
+                                                                     contexts bare,
+                                                                     std::time_t now) {
   const auto own = certificates_in(files.cert, "the certificate");
   if (!own) return own.why();
   const auto key = key_in(files.key);
@@ -245,7 +245,8 @@ std::time_t end_of_chain(const STACK_OF(X509) * chain) noexcept {
 }
 
 const char* words_of_fault(int fault) noexcept {
-  if (fault == fault_no_name) return "it has no URI, DNS name or e-mail address that rules can name";
+  if (fault == fault_no_name)
+    return "it has no URI, DNS name or e-mail address that rules can name";
   if (fault == X509_V_ERR_INVALID_PURPOSE) return "its extended key usage is not for this side";
   return X509_verify_cert_error_string(fault);
 }

@@ -68,8 +68,8 @@ bool expect_host(X509_VERIFY_PARAM* at, const std::string& host) noexcept;
 /// Returns what the verification of a chain does not look at. `is_server`: the certificate is that
 /// of a server.
 int fault_of_leaf(X509* leaf, bool is_server) noexcept;
-/// Returns the first of a certificate's URIs, else of its DNS names, else of its e-mail addresses,
-/// with "uri:", "dns:" or "email:"; empty where that is none, or not one that rules can have.
+/// Returns the name that rules have for a certificate (`certificate_name.hpp`): the first URI, else
+/// the first DNS name, else the first e-mail address. Empty where that is no name of rules.
 std::string name_of_certificate(X509* leaf);
 /// Returns when the first of a chain's certificates expires.
 std::time_t end_of_chain(const STACK_OF(X509) * chain) noexcept;

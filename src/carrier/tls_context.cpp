@@ -66,8 +66,8 @@ int choose_protocol(SSL*, const unsigned char** chosen, unsigned char* size,
 }
 
 int judge_certificate(int is_good, X509_STORE_CTX* at) {
-  auto* const ssl = static_cast<SSL*>(
-      X509_STORE_CTX_get_ex_data(at, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  auto* const ssl =
+      static_cast<SSL*>(X509_STORE_CTX_get_ex_data(at, SSL_get_ex_data_X509_STORE_CTX_idx()));
   return session_of(ssl).judge(is_good == 1, at) ? 1 : 0;
 }
 

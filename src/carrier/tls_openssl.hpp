@@ -36,9 +36,7 @@ class openssl_context final : public tls_context,
   /// Returns whether OpenSSL offers what is needed.
   bool open() noexcept;
 
-  bool can_accept() const noexcept override {
-    return has_certificates() || keys()->accepts_any();
-  }
+  bool can_accept() const noexcept override { return has_certificates() || keys()->accepts_any(); }
   bool can_connect(std::string_view towards) const noexcept override {
     if (towards.empty()) towards = settings_.towards;
     return takes_certificate(towards) || keys()->used(towards) != nullptr;
@@ -149,8 +147,8 @@ class openssl_session final : public tls_session {
   int give_input(std::span<std::byte> into) noexcept;
   int take_output(std::span<const std::byte> bytes) noexcept;
   bool has_input() const noexcept { return !input_.empty(); }
-  /// Judges a certificate of the peer's chain, which OpenSSL finds good, or not. Returns whether the
-  /// handshake goes on.
+  /// Judges a certificate of the peer's chain, which OpenSSL finds good, or not. Returns whether
+  /// the handshake goes on.
   bool judge(bool is_good, X509_STORE_CTX* at) noexcept;
 
  private:
@@ -189,12 +187,12 @@ class openssl_session final : public tls_session {
   meeting_part meeting_;                            // until the handshake is done
   std::shared_ptr<const token_addition> addition_;  // of the token for the code
   std::string peer_;
-  std::shared_ptr<const certificate_set> certificates_;  // null: there are none
-  std::string certificate_;                              // the name that the peer's has
-  std::string host_;                                     // of the server; empty: it accepts
-  std::string claimed_;                                  // the name of one that was refused
-  int fault_ = X509_V_OK;                                // of the peer's certificate
-  std::optional<std::time_t> certificate_end_;           // of the peer's that was proven
+  std::shared_ptr<const certificate_set> certificates_;  // null: there are none.
+  std::string host_;                                     // the server's; empty: it accepts.
+  std::string certificate_;                              // the name of the peer's.
+  std::string claimed_;                                  // the name of one that was refused.
+  int fault_ = X509_V_OK;
+  std::optional<std::time_t> certificate_end_;  // of the peer's that was proven.
   std::array<std::byte, tls_keys::identity_size> identity_ = {};
   std::size_t shaken_bytes_ = 0;
 

@@ -53,7 +53,7 @@ tls_session::handshake openssl_session::failed_in_openssl() noexcept {
   return failed(is_no_tls(reason) ? status_no_tls : status_foreign_tls, words);
 }
 
-/// What a client is told of a server's certificate. A server tells its log.
+/// A client is told that of a server's certificate. A server tells its log.
 ucs_status_t openssl_session::status_of_fault() const noexcept {
   switch (fault_) {
     case X509_V_ERR_CERT_HAS_EXPIRED:

@@ -109,8 +109,7 @@ openssl_session::openssl_session(std::shared_ptr<openssl_context> of, SSL_CTX* c
       records_per_key_(records_per_key),
       meeting_(std::move(meeting)),
       certificates_(std::move(certificates)) {
-  owned_by_openssl<BIO> bio(bio_method() != nullptr ? BIO_new(bio_method())
-                                                                    : nullptr);
+  owned_by_openssl<BIO> bio(bio_method() != nullptr ? BIO_new(bio_method()) : nullptr);
   if (!ssl_ || !bio) throw std::bad_alloc();
   BIO_set_data(bio.get(), this);
   BIO_set_init(bio.get(), 1);

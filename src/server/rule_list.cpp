@@ -98,8 +98,8 @@ result<rule_subject> take_subject(std::string_view& rest, const rule_list::looku
   made.what = by_certificate ? rule_subject::kind::certificate : rule_subject::kind::token;
   made.any = name == "*";
   if (made.any) return made;
-  const std::string_view complaint = by_certificate ? complaint_about_certificate_name(name)
-                                                    : complaint_about_token_name(name);
+  const std::string_view complaint =
+      by_certificate ? complaint_about_certificate_name(name) : complaint_about_token_name(name);
   if (!complaint.empty()) {
     return bad_rule("the name of the " + std::string(word) + ' ' + std::string(complaint));
   }

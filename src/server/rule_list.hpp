@@ -21,7 +21,7 @@ struct rule_subject {
   bool includes(const peer_identity& who) const noexcept;
 
   kind what = kind::anybody;
-  bool any = false;  ///< Every token, certificate, user or group.
+  bool any = false;          ///< Every token, certificate, user or group.
   std::string name = {};     ///< Of a token or a certificate.
   std::uint32_t number = 0;  ///< Of a user or group.
 };

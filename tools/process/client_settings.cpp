@@ -86,10 +86,11 @@ std::vector<CLI::Option*> add_certificate_options(CLI::App& command, certificate
   const auto add = [&command](const char* name, std::filesystem::path& file, const char* text) {
     return command.add_option(name, file, text)->type_name("PATH");
   };
-  return {add("--cert", files.cert, "the certificate of this side of ucxs:// (default: $UCXIO_CERT)"),
-          add("--key", files.key, "its key, which only this user may read (default: $UCXIO_KEY)"),
-          add("--ca", files.ca, "the CAs whose certificates are trusted (default: $UCXIO_CA)"),
-          add("--crl", files.crl, "their revocation lists (default: $UCXIO_CRL)")};
+  return {
+      add("--cert", files.cert, "the certificate of this side of ucxs:// (default: $UCXIO_CERT)"),
+      add("--key", files.key, "its key, which only this user may read (default: $UCXIO_KEY)"),
+      add("--ca", files.ca, "the CAs whose certificates are trusted (default: $UCXIO_CA)"),
+      add("--crl", files.crl, "their revocation lists (default: $UCXIO_CRL)")};
 }
 
 void add_peer_users(CLI::App& command, std::vector<std::string>& users, const char* text) {

@@ -42,7 +42,8 @@ std::vector<std::uint32_t> numbers_of_users(const std::vector<std::string>& user
 /// Adds `--cert`, `--key`, `--ca` and `--crl` to a command. Returns them.
 std::vector<CLI::Option*> add_certificate_options(CLI::App& command, certificate_files& files);
 
-/// Adds `--timeout`, `--token-file`, those of certificates, `--peer-user` and `--no-core` to a command.
+/// Adds `--timeout`, `--token-file`, those of certificates, `--peer-user` and `--no-core` to a
+/// command.
 void add_client_options(CLI::App& command, client_settings& settings);
 
 /// Returns `text` as the URL of a published name. Errors: bad_url; failure with exit_code::usage.

@@ -28,9 +28,9 @@ class CertificateOfServe : public ::testing::Test {
   }
   std::string file(const std::string& name) const { return (folder_ / name).string(); }
   arguments with(arguments words, const certificate_files& files) const {
-    for (const std::string& each : {std::string("--token-file"), file("none"), std::string("--cert"),
-                                    files.cert.string(), std::string("--key"), files.key.string(),
-                                    std::string("--ca"), files.ca.string()}) {
+    for (const std::string& each :
+         {std::string("--token-file"), file("none"), std::string("--cert"), files.cert.string(),
+          std::string("--key"), files.key.string(), std::string("--ca"), files.ca.string()}) {
       words.push_back(each);
     }
     if (!files.crl.empty()) words.insert(words.end(), {"--crl", files.crl.string()});
@@ -53,10 +53,9 @@ TEST_F(CertificateOfServe, ProvesBothSides) {
   EXPECT_THAT(told, HasSubstr("protection  TLS 1.3, by certificates of both sides\n"));
   EXPECT_THAT(told, HasSubstr("identity    certificate \"uri:spiffe://cluster/build\"\n"));
   const command_result by_environment =
-      command("/bin/sh", {"-c", "UCXIO_CERT=" + clients_.cert.string() +
-                                    " UCXIO_KEY=" + clients_.key.string() +
-                                    " UCXIO_CA=" + clients_.ca.string() + ' ' + tool_program() +
-                                    " cat " + server.url("notes.txt")})
+      command("/bin/sh", {"-c", "UCXIO_CERT=" + clients_.cert.string() + " UCXIO_KEY=" +
+                                    clients_.key.string() + " UCXIO_CA=" + clients_.ca.string() +
+                                    ' ' + tool_program() + " cat " + server.url("notes.txt")})
           .finish();
   EXPECT_EQ(by_environment.out, "text") << by_environment.err;
 }

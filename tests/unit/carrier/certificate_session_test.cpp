@@ -48,9 +48,7 @@ const certificate_terms of_node7{.names = "DNS:node7,IP:127.0.0.1,IP:::1", .usag
 /// Two sides with a certificate each, of one CA. The server's tokens are in a file, too.
 class CertificateSession : public testing::Test {
  protected:
-  CertificateSession() {
-    std::tie(client_socket_, server_socket_) = test::pair_of_sockets();
-  }
+  CertificateSession() { std::tie(client_socket_, server_socket_) = test::pair_of_sockets(); }
 
   tls_settings settings_of(const certificate_files& files, const char* tokens = "none") {
     tls_settings made;
@@ -80,8 +78,10 @@ class CertificateSession : public testing::Test {
   void shake_on() {
     client_state_ = server_state_ = handshake::going_on;
     for (int steps = 0; steps < 10; ++steps) {
-      if (client_state_ == handshake::going_on) client_state_ = client_->shake(client_socket_.get());
-      if (server_state_ == handshake::going_on) server_state_ = server_->shake(server_socket_.get());
+      if (client_state_ == handshake::going_on)
+        client_state_ = client_->shake(client_socket_.get());
+      if (server_state_ == handshake::going_on)
+        server_state_ = server_->shake(server_socket_.get());
     }
   }
   void shake(const certificate_files& server, const certificate_files& client,
