@@ -16,7 +16,7 @@
 namespace ucx::detail {
 namespace {
 
-constexpr std::size_t longest_file = std::size_t{1} << 20U;
+constexpr std::size_t longest_guarded_file = std::size_t{1} << 20U;
 constexpr int longest_wait_ms = 5000;
 
 result<void> check_owner(const struct ::stat& facts, file_guard guard, const std::string& doing) {
@@ -71,9 +71,9 @@ result<file_text> read_guarded(const std::filesystem::path& file, file_guard gua
   if (::fstat(opened.get(), &facts) != 0) return failure_of_file(doing);
   if (const auto checked = check_kind(facts, file, doing); !checked) return checked.why();
   if (const auto checked = check_owner(facts, guard, doing); !checked) return checked.why();
-  file_text made{locked_memory(longest_file + room)};
-  while (made.size <= longest_file) {
-    const auto rest = made.memory.bytes().subspan(made.size, longest_file + 1 - made.size);
+  file_text made{locked_memory(longest_guarded_file + room)};
+  while (made.size <= longest_guarded_file) {
+    const auto rest = made.memory.bytes().subspan(made.size, longest_guarded_file + 1 - made.size);
     const ::ssize_t read = ::read(opened.get(), rest.data(), rest.size());
     if (read < 0 && errno == EINTR) continue;
     if (read < 0 && errno == EAGAIN) {

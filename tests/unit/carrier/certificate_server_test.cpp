@@ -36,7 +36,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-constexpr const char* build = "uri:spiffe://cluster/build";
+constexpr const char* name_of_build = "uri:spiffe://cluster/build";
 
 class CertificateServer : public testing::Test {
  protected:
@@ -103,7 +103,7 @@ class CertificateServer : public testing::Test {
 
 TEST_F(CertificateServer, KnowsItsClientByItsName) {
   server serving = served(access_rules()
-                              .allow(std::string("certificate ") + build,
+                              .allow(std::string("certificate ") + name_of_build,
                                      access_right::list | access_right::read, "results/**")
                               .allow("certificate *", access_right::list, "public"));
   const std::vector<std::byte> memory(4096, std::byte{7});
@@ -111,7 +111,7 @@ TEST_F(CertificateServer, KnowsItsClientByItsName) {
   const publication hidden = serving.publish("secrets/a", std::span(memory));
   client reader = client_of(serving, clients_);
   EXPECT_THAT(reader.transports(), ElementsAre("tls/tcp"));
-  EXPECT_EQ(reader.identity(), std::string("certificate \"") + build + '"');
+  EXPECT_EQ(reader.identity(), std::string("certificate \"") + name_of_build + '"');
   EXPECT_THAT(reader.list(), SizeIs(1));
   std::vector<std::byte> bytes(memory.size());
   reader.open("results/a").read_at(0, bytes);
@@ -171,7 +171,8 @@ TEST_F(CertificateServer, LetsTokensInToo) {
   const server serving = served();
   client by_token(url(serving.url()), options_of({}, "uses"));
   EXPECT_EQ(by_token.identity(), "token \"alice\"");
-  EXPECT_EQ(client_of(serving, clients_).identity(), std::string("certificate \"") + build + '"');
+  EXPECT_EQ(client_of(serving, clients_).identity(),
+            std::string("certificate \"") + name_of_build + '"');
 }
 
 TEST_F(CertificateServer, TakesTheClientsFilesFromTheEnvironment) {
@@ -179,7 +180,7 @@ TEST_F(CertificateServer, TakesTheClientsFilesFromTheEnvironment) {
   const test::changed_variable key("UCXIO_KEY", clients_.key.c_str());
   const test::changed_variable ca("UCXIO_CA", clients_.ca.c_str());
   const server serving = served();
-  EXPECT_EQ(client_of(serving, {}).identity(), std::string("certificate \"") + build + '"');
+  EXPECT_EQ(client_of(serving, {}).identity(), std::string("certificate \"") + name_of_build + '"');
 }
 
 TEST_F(CertificateServer, EndsAConnectionWhoseCertificateWasRevoked) {
@@ -222,16 +223,14 @@ TEST_F(CertificateServer, HasNoneToReadAgainWithoutThem) {
 /// A machine that stalls may need a longer life to connect at all.
 TEST_F(CertificateServer, EndsAConnectionWhoseCertificateExpires) {
   const server serving = served();
-  for (long life = 4; life < 200; life *= 2) {
+  for (long life = 4; life < 100; life *= 2) {
     const certificate_files brief = authority_.issue("brief", {.end = life});
-    if (failure_towards(serving, brief).first) continue;
     std::error_code ec;
     client connected(url(serving.url()), options_of(brief), ec);
     if (ec) continue;
-    EXPECT_TRUE(test::soon([&] {
-      connected.list({}, ec);
-      return static_cast<bool>(ec);
-    }));
+    bool has_failed = false;
+    for (int waits = 0; waits < 5 && !has_failed; ++waits) has_failed = has_ended(connected);
+    EXPECT_TRUE(has_failed);
     EXPECT_TRUE(logs("ends: the peer's certificate: certificate has expired"));
     return;
   }
