@@ -71,6 +71,20 @@ TEST(AccessRules, RestrictTheOwnerToo) {
   EXPECT_FALSE(access_rules().deny("anybody", right::all).allows(owner(), right::list, "a"));
 }
 
+TEST(AccessRules, NameCertificates) {
+  const peer_identity node{.certificate = "dns:node7"};
+  const access_rules rules = access_rules::parse(
+      "allow certificate dns:Node7 read a\n"
+      "allow certificate * list **\n");
+  EXPECT_TRUE(rules.allows(node, right::read, "a"));
+  EXPECT_FALSE(rules.allows({.certificate = "dns:node8"}, right::read, "a"));
+  EXPECT_TRUE(rules.allows({.certificate = "uri:x"}, right::list, "b"));
+  EXPECT_FALSE(rules.allows(with_token("dns:node7"), right::list, "a"));
+  EXPECT_FALSE(rules.allows({}, right::list, "a"));
+  EXPECT_FALSE(access_rules().allow("token *", right::all).allows(node, right::list, "a"));
+  EXPECT_EQ(to_string(node), "certificate \"dns:node7\"");
+}
+
 TEST(AccessRules, NameTokensUsersAndGroups) {
   const access_rules rules = access_rules::parse(
       "allow token a-1 read t\nallow user 12 read u\nallow group 34 read g\n"
