@@ -71,7 +71,7 @@ result<file_text> read_guarded(const std::filesystem::path& file, file_guard gua
   if (::fstat(opened.get(), &facts) != 0) return failure_of_file(doing);
   if (const auto checked = check_kind(facts, file, doing); !checked) return checked.why();
   if (const auto checked = check_owner(facts, guard, doing); !checked) return checked.why();
-  file_text made{locked_memory(longest_guarded_file + room)};
+  file_text made{locked_memory(longest_guarded_file + 1 + room)};
   while (made.size <= longest_guarded_file) {
     const auto rest = made.memory.bytes().subspan(made.size, longest_guarded_file + 1 - made.size);
     const ::ssize_t read = ::read(opened.get(), rest.data(), rest.size());
