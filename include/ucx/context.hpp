@@ -90,6 +90,16 @@ enum class precedence { options, environment };
 template <>
 UCXIO_EXPORT std::string_view detail::enum_name(precedence value) noexcept;
 
+/// The files, in PEM form, by which a side of TLS shows a certificate and trusts those of peers
+/// (`docs/how-to/security.md`). Only this user may be able to read `key`, and only this user and
+/// root to write the others.
+struct certificate_files {
+  std::filesystem::path cert = {};  ///< This side's certificate, and those between it and its CA.
+  std::filesystem::path key = {};   ///< The certificate's private key, without a passphrase.
+  std::filesystem::path ca = {};    ///< The CAs whose certificates are trusted, and no others.
+  std::filesystem::path crl = {};   ///< Their revocation lists; empty: nothing is revoked.
+};
+
 /// The options of a context.
 struct context_options {
   /// The name in UCX's own tools and in error texts.
@@ -111,6 +121,10 @@ struct context_options {
   /// The file, or descriptor ("/dev/fd/3"), that has the tokens for the transport "tls". Empty: the
   /// variable `UCXIO_TOKEN`, else `~/.config/ucxio/tokens` (`ucx::token_file`).
   std::filesystem::path token_file = {};
+  /// Certificates for the transport "tls", beside tokens. All empty: the files that `UCXIO_CERT`,
+  /// `UCXIO_KEY`, `UCXIO_CA` and `UCXIO_CRL` name, if any. A client that has one shows no token,
+  /// unless a line of the file of tokens is for that server.
+  certificate_files certificates = {};
   /// Users, by their numbers, whose clients are let in over a Unix socket, and whose servers are
   /// trusted there (`ucx+unix`). This user and root always are. The overflow user (65534), which
   /// stands for users of other user namespaces, can not be named: `bad_configuration`.

@@ -212,6 +212,12 @@ class UCXIO_EXPORT server {
   /// Errors: not_supported (no TLS, or no file), bad_name.
   std::string invite(std::string_view name, std::error_code& ec = throws);
 
+  /// Reads the files of the server's certificates again (`certificate_files`). Connections whose
+  /// certificate does not count any more, because it was revoked or its CA is none any more, end
+  /// when their worker is driven. An error leaves the old ones in force.
+  /// Errors: not_supported (there are none), and those of making a context with them.
+  void reload_certificates(std::error_code& ec = throws);
+
   server_statistics statistics() const;
 
   /// Replaces the rules; without a value each client may do all that is served. Regions that a

@@ -88,6 +88,7 @@ std::string to_string(const peer_identity& value) {
   std::string text = value.is_owner ? "owner" : "";
   const auto add = [&](const std::string& more) { text += text.empty() ? more : ", " + more; };
   if (!value.token.empty()) add("token \"" + value.token + "\"");
+  if (!value.certificate.empty()) add("certificate \"" + value.certificate + "\"");
   if (value.user) add("user " + std::to_string(*value.user));
   return text.empty() ? "anybody" : text;
 }

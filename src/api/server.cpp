@@ -138,6 +138,8 @@ std::string server::invite(std::string_view name, std::error_code& ec) {
   return core_->invite(name).or_end(ec);
 }
 
+void server::reload_certificates(std::error_code& ec) { core_->reload_certificates().or_end(ec); }
+
 server_statistics server::statistics() const {
   if (!core_ || detail::is_forked_child()) return {};
   return core_->statistics();

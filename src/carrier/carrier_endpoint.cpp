@@ -80,7 +80,10 @@ void carrier_endpoint::fail(ucs_status_t why) noexcept {
   if (stage_ == stage::failed) return;
   if (was_refused()) why = status_user_refused;
   // A peer that does not want the connection ends it, before it has said anything.
-  if (!greeted_ && why == UCS_ERR_CONNECTION_RESET) why = UCS_ERR_REJECTED;
+  if (!greeted_ && why == UCS_ERR_CONNECTION_RESET) {
+    const bool has_shown = tls_ && tls_->has_shown_certificate();
+    why = has_shown ? status_certificate_refused : UCS_ERR_REJECTED;
+  }
   stage_ = stage::failed;
   failure_ = why;
   drop_socket();
@@ -109,12 +112,18 @@ void carrier_endpoint::note_flow(const sockaddr& to, socklen_t size) noexcept {
 }
 
 void carrier_endpoint::check_token() noexcept {
-  if (stage_ == stage::failed || !tls_ || !identity_ || tls_->is_accepted()) return;
+  if (stage_ == stage::failed || !tls_) return;
+  const char* const fault = tls_->certificate_fault();
+  if (fault == nullptr && (!identity_ || tls_->is_accepted())) return;
   const tls_context& tls = *worker_.tls(AF_INET);
   if (tls.log().writes(log_level::info)) {
     try {
-      tls.log().write(log_level::info, "a connection ends: its token \"" + identity_->token +
-                                           "\" was removed or renamed");
+      const std::string whose = identity_ ? " of " + to_string(*identity_) : "";
+      tls.log().write(
+          log_level::info,
+          fault != nullptr
+              ? "a connection" + whose + " ends: the peer's certificate: " + fault
+              : "a connection ends: its token \"" + identity_->token + "\" was removed or renamed");
     } catch (const std::bad_alloc&) {  // it ends all the same
     }
   }

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <ucp/api/ucp.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -71,8 +72,12 @@ class carrier_endpoint final : public carrier_source {
   bool is_by_tls() const noexcept { return tls_ != nullptr; }
   /// Returns who has connected; null for anybody, and at the side that did.
   const std::shared_ptr<const peer_identity>& identity() const noexcept { return identity_; }
-  /// Fails if the token that let the peer in is none any more.
+  /// Fails if the token or the certificate that let the peer in is none any more.
   void check_token() noexcept;
+  /// See `tls_session`.
+  std::optional<std::chrono::seconds> certificate_time() const noexcept {
+    return tls_ && stage_ == stage::open ? tls_->certificate_time() : std::nullopt;
+  }
   ucs_status_t local(sockaddr_storage& told) const noexcept;
   ucs_status_t peer(sockaddr_storage& told) const noexcept;
 

@@ -18,6 +18,13 @@ inline constexpr auto status_no_token = static_cast<ucs_status_t>(-64);
 inline constexpr auto status_foreign_tls = static_cast<ucs_status_t>(-65);
 inline constexpr auto status_ended_early = static_cast<ucs_status_t>(-66);
 inline constexpr auto status_no_message = static_cast<ucs_status_t>(-67);
+inline constexpr auto status_certificate_refused = static_cast<ucs_status_t>(-68);
+inline constexpr auto status_server_expired = static_cast<ucs_status_t>(-69);
+inline constexpr auto status_server_name = static_cast<ucs_status_t>(-70);
+inline constexpr auto status_server_issuer = static_cast<ucs_status_t>(-71);
+inline constexpr auto status_server_revoked = static_cast<ucs_status_t>(-72);
+inline constexpr auto status_no_crl = static_cast<ucs_status_t>(-73);
+inline constexpr auto status_server_use = static_cast<ucs_status_t>(-74);
 inline constexpr auto status_user_refused = static_cast<ucs_status_t>(-79);
 inline constexpr auto status_foreign_server = static_cast<ucs_status_t>(-78);
 
@@ -26,6 +33,37 @@ struct carrier_failure {
   errc code;
   std::string_view words;
 };
+
+/// Returns what a client is told of a server's certificate; nothing for another status.
+inline std::optional<carrier_failure> certificate_failure_of(ucs_status_t status) noexcept {
+  const auto not_secure = [](std::string_view words) {
+    return carrier_failure{"TLS", errc::not_secure, words};
+  };
+  switch (static_cast<int>(status)) {
+    case status_certificate_refused:
+      return carrier_failure{"TLS", errc::permission_denied,
+                             "the peer refused the certificate of this side, or takes none; its "
+                             "log has the reason"};
+    case status_server_expired:
+      return not_secure("the certificate of the server has expired, or is not valid yet");
+    case status_server_name:
+      return not_secure(
+          "the certificate of the server is for another host: none of its "
+          "alternative names is that of the URL");
+    case status_server_issuer:
+      return not_secure("the certificate of the server is not from a CA that was named (--ca)");
+    case status_server_revoked:
+      return not_secure("the certificate of the server was revoked");
+    case status_no_crl:
+      return not_secure("the revocation lists (--crl) have none of that CA that is valid now");
+    case status_server_use:
+      return not_secure(
+          "the certificate of the server is not for servers: its extended key usage "
+          "has no serverAuth");
+    default:
+      return std::nullopt;
+  }
+}
 
 /// Returns what one of these means; nothing for another status.
 inline std::optional<carrier_failure> carrier_failure_of(ucs_status_t status) noexcept {
@@ -63,7 +101,7 @@ inline std::optional<carrier_failure> carrier_failure_of(ucs_status_t status) no
           "the process that listens there is neither this user's nor root's, and "
           "its user was not named (peer_users, --peer-user)"};
     default:
-      return std::nullopt;
+      return certificate_failure_of(status);
   }
 }
 

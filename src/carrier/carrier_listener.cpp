@@ -340,7 +340,9 @@ void carrier_listener::note(const guest& of) const noexcept {
                                                   sizeof of.address(), ec);
     log.write(log_level::info, "a peer at " + to_string(from) + " was let in by the " +
                                    (of.tls()->has_met() ? std::string("key of a meeting")
-                                                        : "token \"" + of.tls()->peer() + '"'));
+                                    : !of.tls()->certificate().empty()
+                                        ? "certificate \"" + of.tls()->certificate() + '"'
+                                        : "token \"" + of.tls()->peer() + '"'));
   } catch (const std::bad_alloc&) {  // it is let in all the same
   }
 }
@@ -352,10 +354,11 @@ void carrier_listener::identify(carrier_caller& caller) const {
   socklen_t size = sizeof here;
   peer_identity made;
   if (caller.tls) made.token = caller.tls->peer();
+  if (caller.tls) made.certificate = caller.tls->certificate();
   if (::getsockname(caller.socket.get(), reinterpret_cast<sockaddr*>(&here), &size) == 0) {
     made.is_owner = own_flows::of_process().has(caller.address, here);
   }
-  if (!made.is_owner && made.token.empty()) return;
+  if (!made.is_owner && made.token.empty() && made.certificate.empty()) return;
   caller.identity = std::make_shared<const peer_identity>(std::move(made));
 }
 

@@ -134,6 +134,7 @@ ucs_status_t carrier_endpoint::accept(carrier_worker& worker, carrier_caller& ac
   self.connected();
   self.check_token();
   if (self.stage_ == stage::failed) return UCS_OK;
+  worker.expect_end(self);
   const ucs_status_t watched =
       worker.watch(self.socket_.get(), self, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
   if (watched != UCS_OK) self.fail(watched);
@@ -168,7 +169,9 @@ void carrier_endpoint::shake() noexcept {
   readable_ = false;
   const tls_session::handshake made = tls_->shake(socket_.get());
   if (made == tls_session::handshake::failed) return fail(tls_->why());
-  if (made == tls_session::handshake::done) say_preamble();
+  if (made != tls_session::handshake::done) return;
+  say_preamble();
+  if (stage_ == stage::open) worker_.expect_end(*this);
 }
 
 /// The socket is as good as empty, so it has room for a preamble.

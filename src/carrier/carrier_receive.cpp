@@ -61,7 +61,8 @@ unsigned carrier_endpoint::receive() noexcept {
       if (errno == EINTR) continue;
       const bool is_dry = errno == EAGAIN || errno == EWOULDBLOCK;
       readable_ = is_dry && tls_ && tls_->may_have_more();
-      if (!is_dry) fail(socket_status(errno));
+      const bool was_told = tls_ && !greeted_ && tls_->why() != UCS_OK;
+      if (!is_dry) fail(was_told ? tls_->why() : socket_status(errno));
       return done;
     }
     if (read == 0) {

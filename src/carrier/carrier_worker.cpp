@@ -45,8 +45,18 @@ ucs_status_t carrier_worker::open() noexcept {
   if (!waker_.descriptor) return socket_status(errno);
   try {
     if (tls_) tls_->add(*this);
+    if (tls_ && tls_->has_certificates()) {
+      certificate_timer_ = std::make_unique<carrier_timer>([this] { check_certificates(); });
+    }
   } catch (const std::bad_alloc&) {
     return UCS_ERR_NO_MEMORY;
+  }
+  if (certificate_timer_) {
+    if (!certificate_timer_->descriptor) return socket_status(errno);
+    const int descriptor = certificate_timer_->descriptor.get();
+    if (const auto watched = watch(descriptor, *certificate_timer_, EPOLLIN); watched != UCS_OK) {
+      return watched;
+    }
   }
   if (tls_) tokens_ = tls_->version();
   return watch(waker_.descriptor.get(), waker_, EPOLLIN);
@@ -94,7 +104,23 @@ void carrier_worker::note_reader(const carrier_endpoint& reader) noexcept {
   read_round_ = round_;
 }
 
-/// Connections end whose tokens were removed.
+void carrier_worker::expect_end(const carrier_endpoint& of) noexcept {
+  const std::optional<std::chrono::seconds> left = of.certificate_time();
+  if (!left || !certificate_timer_) return;
+  const auto then = std::chrono::steady_clock::now() + *left;
+  if (next_end_ && *next_end_ <= then) return;
+  next_end_ = then;
+  certificate_timer_->set(*left);
+}
+
+/// Connections end whose certificates have expired. It looks again when the next one does.
+void carrier_worker::check_certificates() noexcept {
+  next_end_.reset();
+  for (const std::unique_ptr<carrier_endpoint>& each : endpoints_) each->check_token();
+  for (const std::unique_ptr<carrier_endpoint>& each : endpoints_) expect_end(*each);
+}
+
+/// Connections end whose tokens were removed, or whose certificates count no more.
 void carrier_worker::check_tokens() noexcept {
   tokens_ = tls_->version();
   for (const std::unique_ptr<carrier_endpoint>& each : endpoints_) each->check_token();

@@ -6,9 +6,11 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +19,7 @@
 #include "base/pool.hpp"
 #include "carrier/carrier_request.hpp"
 #include "carrier/carrier_source.hpp"
+#include "carrier/carrier_timer.hpp"
 #include "carrier/payload_buffer.hpp"
 #include "carrier/tls.hpp"
 
@@ -87,6 +90,8 @@ class carrier_worker final : private token_observer {
   std::span<std::byte> cipher_scratch() const noexcept {
     return {cipher_scratch_.get(), tls_ ? tls_context::scratch_size : 0};
   }
+  /// Looks at the connection again before its peer's certificate ends.
+  void expect_end(const carrier_endpoint& of) noexcept;
   /// Returns the number of this round.
   std::uint64_t round() const noexcept { return round_; }
   /// Room for what is read at a time; parts of messages are kept by their endpoints.
@@ -129,6 +134,7 @@ class carrier_worker final : private token_observer {
 
   void tokens_changed() noexcept override { signal(); }
   void check_tokens() noexcept;
+  void check_certificates() noexcept;
   unsigned tell_ended() noexcept;
   unsigned tell_failed() noexcept;
   unsigned look_at_ready() noexcept;
@@ -141,6 +147,8 @@ class carrier_worker final : private token_observer {
   std::unique_ptr<std::byte[]> scratch_;
   const std::shared_ptr<tls_context> tls_;
   std::unique_ptr<std::byte[]> cipher_scratch_;
+  std::unique_ptr<carrier_timer> certificate_timer_;  // null: there are no certificates
+  std::optional<std::chrono::steady_clock::time_point> next_end_;
   std::uint64_t tokens_ = 0;  // the version that the connections were looked at by
   std::uint64_t round_ = rounds_of_attention;
   std::uint64_t read_round_ = 0;                   // in which a connection was read from last

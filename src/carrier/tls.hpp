@@ -8,14 +8,18 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "base/result.hpp"
 #include "carrier/token_text.hpp"
+#include "ucx/context.hpp"
 #include "ucx/socket_address.hpp"
 
 struct iovec;
@@ -48,6 +52,16 @@ class tls_session {
   virtual bool has_met() const noexcept = 0;
   /// Of a server's side: returns whether it would be let in by that token, under that name, now.
   virtual bool is_accepted() const noexcept = 0;
+  /// Of a server's side: returns the name of the certificate that the peer has shown
+  /// (`certificate_name`); empty where it has shown none.
+  virtual const std::string& certificate() const noexcept = 0;
+  /// Returns why the peer's certificate does not count any more; null while it does, and where
+  /// there is none.
+  virtual const char* certificate_fault() noexcept = 0;
+  /// Returns in how many seconds that has to be asked again, at the latest; nothing without one.
+  virtual std::optional<std::chrono::seconds> certificate_time() const noexcept = 0;
+  /// Returns whether this side's certificate has been sent. The peer may refuse it afterwards.
+  virtual bool has_shown_certificate() const noexcept = 0;
 
   /// Of a server's side: returns whether the peer has shown the code of an invitation, and no
   /// token. It gets a token, and nothing else.
@@ -73,7 +87,7 @@ class tls_session {
   virtual void end(int socket) noexcept = 0;
 };
 
-/// Is told, on any thread, that other tokens are accepted. It must not wait.
+/// Is told, on any thread, that other tokens or certificates are accepted. It must not wait.
 class token_observer {
  public:
   virtual void tokens_changed() noexcept = 0;
@@ -93,7 +107,7 @@ class tls_context {
   tls_context& operator=(const tls_context&) = delete;
   virtual ~tls_context() = default;
 
-  /// Returns whether there is a token to accept, or to use.
+  /// Returns whether there is a token or a certificate to accept, or to use.
   virtual bool can_accept() const noexcept = 0;
   virtual bool can_connect(std::string_view towards) const noexcept = 0;
   /// Says whether the server may be asked: `stranger` says that a process of another user listens
@@ -106,8 +120,13 @@ class tls_context {
   virtual void refresh() noexcept = 0;
   /// Has a thread read the file again, soon after it has changed, from here on.
   virtual void watch() noexcept = 0;
-  /// Returns a number that changes with the tokens.
+  /// Returns a number that changes with the tokens and the certificates.
   virtual std::uint64_t version() const noexcept = 0;
+  /// Returns whether certificates are shown and accepted, which does not change.
+  virtual bool has_certificates() const noexcept = 0;
+  /// Reads the files of certificates again. A failure leaves the old ones in force.
+  /// Errors: those of `make_tls`; not_supported (there are none).
+  virtual result<void> reload_certificates() = 0;
   /// REQUIRES: `told` is removed before it goes.
   virtual void add(token_observer& told) = 0;
   virtual void remove(token_observer& told) noexcept = 0;
@@ -115,6 +134,8 @@ class tls_context {
   /// std::bad_alloc.
   virtual std::unique_ptr<tls_session> accept(std::shared_ptr<meeting_book> keys = nullptr) = 0;
   /// The token is chosen by `towards`, "host:port" of the server; empty: by that of the settings.
+  /// Where certificates are named, and no token is for just that server, the server's certificate
+  /// has to be of that host.
   virtual std::unique_ptr<tls_session> connect(std::string towards) = 0;
   /// Connects by the key of a meeting, and by no token. Throws std::bad_alloc.
   virtual std::unique_ptr<tls_session> meet(const meeting_secret& key) = 0;
@@ -132,6 +153,8 @@ struct tls_settings {
   logger* log = nullptr;              ///< Outlives all.
   std::uint64_t records_per_key = std::uint64_t{1} << 22U;
   std::chrono::milliseconds longest_invitation = std::chrono::minutes(10);
+  certificate_files certificates = {};           ///< Empty: there are none.
+  std::function<std::time_t()> wall_clock = {};  ///< Empty: the system's, for certificates.
 };
 
 /// Returns whether this build has OpenSSL.
@@ -145,8 +168,10 @@ result<void> accept_invitation(const socket_address& server,
                                std::span<std::byte, token_size> token,
                                std::chrono::milliseconds limit);
 
-/// Errors: not_supported (built without OpenSSL); permission_denied (there is no token); those of
-/// `read_tokens`; bad_configuration (`UCXIO_TOKEN` is no token).
+/// Errors: not_supported (built without OpenSSL); permission_denied (there is neither a token nor a
+/// certificate); those of `read_tokens`; bad_configuration (`UCXIO_TOKEN` is no token; a
+/// certificate, key or list is none, or the key is of another certificate), no_such_name,
+/// not_secure (others may read the key, or write the rest; the certificate has expired).
 result<std::shared_ptr<tls_context>> make_tls(const tls_settings& settings);
 
 }  // namespace ucx::detail

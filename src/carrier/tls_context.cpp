@@ -65,6 +65,12 @@ int choose_protocol(SSL*, const unsigned char** chosen, unsigned char* size,
   return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
+int judge_certificate(int is_good, X509_STORE_CTX* at) {
+  auto* const ssl =
+      static_cast<SSL*>(X509_STORE_CTX_get_ex_data(at, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  return session_of(ssl).judge(is_good == 1, at) ? 1 : 0;
+}
+
 }  // namespace
 
 openssl_context::owned_context openssl_context::make(const SSL_METHOD* method) noexcept {
@@ -86,22 +92,66 @@ openssl_context::owned_context openssl_context::make(const SSL_METHOD* method) n
   return made;
 }
 
+openssl_context::owned_context openssl_context::make_server() noexcept {
+  owned_context made = make(TLS_server_method());
+  if (!made) return nullptr;
+  SSL_CTX_set_psk_find_session_callback(made.get(), &find_session);
+  SSL_CTX_set_client_hello_cb(made.get(), &look_at_hello, nullptr);
+  SSL_CTX_set_alpn_select_cb(made.get(), &choose_protocol, nullptr);
+  return made;
+}
+
+openssl_context::owned_context openssl_context::make_client() noexcept {
+  owned_context made = make(TLS_client_method());
+  if (!made) return nullptr;
+  // A context without certificates trusts none: a server without the key has none that would do.
+  SSL_CTX_set_verify(made.get(), SSL_VERIFY_PEER, nullptr);
+  const bool is_set = SSL_CTX_set_alpn_protos(made.get(), alpn_name.data(), alpn_name.size()) == 0;
+  return is_set ? std::move(made) : nullptr;
+}
+
 bool openssl_context::open() noexcept {
-  server_ = make(TLS_server_method());
-  client_ = make(TLS_client_method());
+  server_ = make_server();
+  client_ = make_client();
   if (!server_ || !client_) return false;
-  SSL_CTX_set_psk_find_session_callback(server_.get(), &find_session);
-  SSL_CTX_set_client_hello_cb(server_.get(), &look_at_hello, nullptr);
-  SSL_CTX_set_alpn_select_cb(server_.get(), &choose_protocol, nullptr);
   SSL_CTX_set_psk_use_session_callback(client_.get(), &use_session);
-  // No certificate is trusted: a server without the key has none that would do.
-  SSL_CTX_set_verify(client_.get(), SSL_VERIFY_PEER, nullptr);
-  return SSL_CTX_set_alpn_protos(client_.get(), alpn_name.data(), alpn_name.size()) == 0;
+  return true;
+}
+
+/// A client that shows a certificate shows no token.
+result<void> openssl_context::reload_certificates() {
+  if (!has_certificates()) return failure{errc::not_supported, "there are no certificates"};
+  if (const auto whole = check_complete(settings_.certificates); !whole) return whole.why();
+  certificate_set::contexts bare{make_server(), make_client()};
+  for (SSL_CTX* const each : {bare.server.get(), bare.client.get()}) {
+    if (each == nullptr) throw std::bad_alloc();
+  }
+  SSL_CTX_set_verify(bare.server.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
+                     &judge_certificate);
+  SSL_CTX_set_verify(bare.client.get(), SSL_VERIFY_PEER, &judge_certificate);
+  auto made = certificate_set::make(settings_.certificates, std::move(bare), wall_clock());
+  if (!made) return made.why();
+  {
+    const std::lock_guard guard(mutex_);
+    certificates_ = *std::move(made);
+  }
+  tokens_.tell();
+  return {};
+}
+
+std::shared_ptr<const certificate_set> openssl_context::certificates() const noexcept {
+  const std::lock_guard guard(mutex_);
+  return certificates_;
+}
+
+bool openssl_context::takes_certificate(std::string_view towards) const noexcept {
+  return has_certificates() && !host_in(towards).empty() && !keys()->has_line_for(towards);
 }
 
 result<void> openssl_context::check_user(const std::string& towards,
                                          const std::string& stranger) const {
   const auto all = keys();
+  if (takes_certificate(towards)) return {};  // it has to prove its name
   if (stranger.empty() || all->used(towards) == nullptr || all->has_just_for(towards)) return {};
   return failure{errc::not_secure, "TLS: " + stranger +
                                        "; if its server is meant, its token is one for just this "
@@ -110,6 +160,13 @@ result<void> openssl_context::check_user(const std::string& towards,
 }
 
 std::unique_ptr<tls_session> openssl_context::accept(std::shared_ptr<meeting_book> keys) {
+  auto shown = keys ? nullptr : certificates();
+  if (shown) {
+    SSL_CTX* const context = shown->server();
+    return std::make_unique<openssl_session>(shared_from_this(), context, std::nullopt,
+                                             settings_.records_per_key, meeting_part(),
+                                             std::move(shown));
+  }
   return std::make_unique<openssl_session>(shared_from_this(), server_.get(), std::nullopt,
                                            settings_.records_per_key,
                                            meeting_part{.expects = std::move(keys)});
@@ -117,6 +174,13 @@ std::unique_ptr<tls_session> openssl_context::accept(std::shared_ptr<meeting_boo
 
 std::unique_ptr<tls_session> openssl_context::connect(std::string towards) {
   if (towards.empty()) towards = settings_.towards;
+  if (takes_certificate(towards)) {
+    auto shown = certificates();
+    SSL_CTX* const context = shown->client();
+    return std::make_unique<openssl_session>(shared_from_this(), context, std::move(towards),
+                                             settings_.records_per_key, meeting_part(),
+                                             std::move(shown));
+  }
   return std::make_unique<openssl_session>(shared_from_this(), client_.get(), std::move(towards),
                                            settings_.records_per_key);
 }
@@ -131,12 +195,16 @@ bool has_tls() noexcept { return true; }
 result<std::shared_ptr<tls_context>> make_tls(const tls_settings& settings) {
   // Streams that static objects have may be used at exit, behind OpenSSL's own end.
   OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);
-  auto keys = tls_keys::make(settings);
+  const bool has_certificates = names_any(settings.certificates);
+  auto keys = has_certificates ? tls_keys::read(settings) : tls_keys::make(settings);
   if (!keys) return keys.why();
   const auto made = std::make_shared<openssl_context>(settings, *std::move(keys));
   if (!made->open()) {
     ERR_clear_error();
     return failure{errc::not_supported, "OpenSSL has no TLS 1.3 with the ciphers of ucxs/1"};
+  }
+  if (has_certificates) {
+    if (const auto read = made->reload_certificates(); !read) return read.why();
   }
   return std::shared_ptr<tls_context>(made);
 }

@@ -43,6 +43,12 @@ failure no_token(const std::string& file) {
 
 }  // namespace
 
+std::string_view host_in(std::string_view towards) noexcept {
+  std::string_view host = towards.substr(0, towards.rfind(':'));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return host;
+}
+
 bool derive(std::span<const std::byte> secret, std::string_view label,
             std::span<std::byte> into) noexcept {
   const std::unique_ptr<EVP_KDF, release> kdf(EVP_KDF_fetch(nullptr, "HKDF", nullptr));
@@ -139,6 +145,12 @@ const tls_keys::key* tls_keys::used(std::string_view towards) const noexcept {
   const key* chosen = towards.empty() ? nullptr : find(false, towards);
   if (chosen == nullptr && !host.empty()) chosen = find(false, host);
   return chosen != nullptr ? chosen : find(true, own_token_name);
+}
+
+bool tls_keys::has_line_for(std::string_view towards) const noexcept {
+  if (is_only_ || towards.empty()) return false;
+  const std::string_view host = towards.substr(0, towards.rfind(':'));
+  return find(false, towards) != nullptr || (!host.empty() && find(false, host) != nullptr);
 }
 
 bool tls_keys::has_just_for(std::string_view towards) const noexcept {

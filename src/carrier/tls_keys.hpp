@@ -21,6 +21,9 @@
 
 namespace ucx::detail {
 
+/// Returns the host of "host:port", without brackets.
+std::string_view host_in(std::string_view towards) noexcept;
+
 /// HKDF with SHA-256, without salt (RFC 5869). Returns whether OpenSSL did it.
 bool derive(std::span<const std::byte> secret, std::string_view label,
             std::span<std::byte> into) noexcept;
@@ -73,6 +76,8 @@ class tls_keys {
   /// `UCXIO_TOKEN`.
   bool has_just_for(std::string_view towards) const noexcept;
   bool accepts_any() const noexcept;
+  /// Returns whether a line of the file is for just this server, by its port or by its host.
+  bool has_line_for(std::string_view towards) const noexcept;
 
  private:
   static std::optional<version> version_of(const std::filesystem::path& file) noexcept;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,17 +17,13 @@
 #include <vector>
 
 #include "carrier/meeting_book.hpp"
+#include "carrier/named_certificates.hpp"
 #include "carrier/tls.hpp"
+#include "carrier/tls_certificates.hpp"
 #include "carrier/tls_keys.hpp"
 #include "carrier/token_watch.hpp"
 
 namespace ucx::detail {
-
-struct openssl_release {
-  void operator()(SSL_CTX* context) const noexcept { SSL_CTX_free(context); }
-  void operator()(SSL* session) const noexcept { SSL_free(session); }
-  void operator()(BIO* bio) const noexcept { BIO_free(bio); }
-};
 
 /// Length and letters of the one protocol: ALPN.
 inline constexpr std::array<unsigned char, 7> alpn_name{6, 'u', 'c', 'x', 's', '/', '1'};
@@ -39,14 +36,17 @@ class openssl_context final : public tls_context,
   /// Returns whether OpenSSL offers what is needed.
   bool open() noexcept;
 
-  bool can_accept() const noexcept override { return keys()->accepts_any(); }
+  bool can_accept() const noexcept override { return has_certificates() || keys()->accepts_any(); }
   bool can_connect(std::string_view towards) const noexcept override {
-    return keys()->used(towards.empty() ? settings_.towards : towards) != nullptr;
+    if (towards.empty()) towards = settings_.towards;
+    return takes_certificate(towards) || keys()->used(towards) != nullptr;
   }
   result<void> check_user(const std::string& towards, const std::string& stranger) const override;
   void refresh() noexcept override { tokens_.look(); }
   void watch() noexcept override { tokens_.begin(); }
   std::uint64_t version() const noexcept override { return tokens_.version(); }
+  bool has_certificates() const noexcept override { return names_any(settings_.certificates); }
+  result<void> reload_certificates() override;
   void add(token_observer& told) override { tokens_.add(told); }
   void remove(token_observer& told) noexcept override { tokens_.remove(told); }
   std::unique_ptr<tls_session> accept(std::shared_ptr<meeting_book> keys) override;
@@ -62,6 +62,11 @@ class openssl_context final : public tls_context,
                                                std::span<const std::byte> identity) noexcept;
 
   std::shared_ptr<const tls_keys> keys() const noexcept { return tokens_.keys(); }
+  /// Returns null where there are none.
+  std::shared_ptr<const certificate_set> certificates() const noexcept;
+  std::time_t wall_clock() const noexcept {
+    return settings_.wall_clock ? settings_.wall_clock() : std::time(nullptr);
+  }
 
  private:
   struct invitation {
@@ -74,24 +79,31 @@ class openssl_context final : public tls_context,
     std::chrono::steady_clock::time_point until;
   };
 
-  using owned_context = std::unique_ptr<SSL_CTX, openssl_release>;
+  using owned_context = owned_by_openssl<SSL_CTX>;
   static owned_context make(const SSL_METHOD* method) noexcept;
+  static owned_context make_server() noexcept;
+  static owned_context make_client() noexcept;
+  /// Returns whether a client shows a certificate towards that server, and no token.
+  bool takes_certificate(std::string_view towards) const noexcept;
 
   const tls_settings settings_;
   owned_context server_;
   owned_context client_;
   token_watch tokens_;
   mutable std::mutex mutex_;
-  invitation invited_;  // under the mutex
+  invitation invited_;                                   // under the mutex
+  std::shared_ptr<const certificate_set> certificates_;  // likewise
 };
 
 class openssl_session final : public tls_session {
  public:
   /// A client's side has `towards`, "host:port" of the server; it may be empty. With `meeting`
-  /// neither side has tokens.
+  /// neither side has tokens. With `certificates`, whose context it is, a server's side takes
+  /// tokens, too; a client's side takes none, and `towards` names a host.
   openssl_session(std::shared_ptr<openssl_context> of, SSL_CTX* context,
                   std::optional<std::string> towards, std::uint64_t records_per_key,
-                  meeting_part meeting = {});
+                  meeting_part meeting = {},
+                  std::shared_ptr<const certificate_set> certificates = nullptr);
 
   handshake shake(int socket) noexcept override;
   ucs_status_t why() const noexcept override { return why_; }
@@ -99,10 +111,16 @@ class openssl_session final : public tls_session {
   const std::string& peer() const noexcept override { return peer_; }
   bool has_met() const noexcept override { return has_shown_key_; }
   bool is_accepted() const noexcept override {
-    if (has_shown_key_) return true;
+    if (has_shown_key_ || !certificate_.empty()) return true;
     const auto keys = context_->keys();
     const tls_keys::key* const key = keys->accepted(identity_);
     return key != nullptr && key->name == peer_;
+  }
+  const std::string& certificate() const noexcept override { return certificate_; }
+  const char* certificate_fault() noexcept override;
+  std::optional<std::chrono::seconds> certificate_time() const noexcept override;
+  bool has_shown_certificate() const noexcept override {
+    return is_open_ && towards_ && certificates_;
   }
   bool is_invited() const noexcept override { return has_shown_code_; }
   handshake redeem() noexcept override;
@@ -129,6 +147,9 @@ class openssl_session final : public tls_session {
   int give_input(std::span<std::byte> into) noexcept;
   int take_output(std::span<const std::byte> bytes) noexcept;
   bool has_input() const noexcept { return !input_.empty(); }
+  /// Judges a certificate of the peer's chain, which OpenSSL finds good, or not. Returns whether
+  /// the handshake goes on.
+  bool judge(bool is_good, X509_STORE_CTX* at) noexcept;
 
  private:
   class place;
@@ -138,7 +159,14 @@ class openssl_session final : public tls_session {
   SSL_SESSION* session_with(std::span<const std::byte> key) const noexcept;
   handshake failed(ucs_status_t why, const char* reason) noexcept;
   handshake failed_in_openssl() noexcept;
-  bool is_as_agreed() const noexcept;
+  handshake failed_by_alert(int alert, const char* words) noexcept;
+  ucs_status_t status_of_fault() const noexcept;
+  /// Returns whether the peer has proven who it is, and speaks the protocol. Forgets what it has
+  /// only said.
+  bool is_as_agreed() noexcept;
+  bool has_proven_certificate() noexcept;
+  void note_alert() noexcept;
+  void take_terms();
   /// Returns whether nothing waits any more. errno, where it fails.
   bool flush(int socket) noexcept;
   bool keep_unsent(std::span<const std::byte> rest) noexcept;
@@ -147,7 +175,7 @@ class openssl_session final : public tls_session {
   bool seal(std::span<const std::byte> plain) noexcept;
 
   const std::shared_ptr<openssl_context> context_;
-  std::unique_ptr<SSL, openssl_release> ssl_;
+  owned_by_openssl<SSL> ssl_;
   const std::optional<std::string> towards_;  // nothing: it accepts
   const std::uint64_t records_per_key_;
 
@@ -159,6 +187,12 @@ class openssl_session final : public tls_session {
   meeting_part meeting_;                            // until the handshake is done
   std::shared_ptr<const token_addition> addition_;  // of the token for the code
   std::string peer_;
+  std::shared_ptr<const certificate_set> certificates_;  // null: there are none.
+  std::string host_;                                     // the server's; empty: it accepts.
+  std::string certificate_;                              // the name of the peer's.
+  std::string claimed_;                                  // the name of one that was refused.
+  int fault_ = X509_V_OK;
+  std::optional<std::time_t> certificate_end_;  // of the peer's that was proven.
   std::array<std::byte, tls_keys::identity_size> identity_ = {};
   std::size_t shaken_bytes_ = 0;
 

@@ -62,17 +62,6 @@ const BIO_METHOD* bio_method() noexcept {
   return made;
 }
 
-bool is_alert(unsigned long code) noexcept {
-  return ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) > SSL_AD_REASON_OFFSET;
-}
-
-/// The first bytes of another program look so to OpenSSL.
-bool is_no_tls(int reason) noexcept {
-  return reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST ||
-         reason == SSL_R_HTTPS_PROXY_REQUEST || reason == SSL_R_PACKET_LENGTH_TOO_LONG ||
-         reason == SSL_R_BAD_RECORD_TYPE || reason == SSL_R_RECORD_LENGTH_MISMATCH;
-}
-
 }  // namespace
 
 /// Where the next plain bytes go to, or come from.
@@ -112,18 +101,20 @@ class openssl_session::place {
 
 openssl_session::openssl_session(std::shared_ptr<openssl_context> of, SSL_CTX* context,
                                  std::optional<std::string> towards, std::uint64_t records_per_key,
-                                 meeting_part meeting)
+                                 meeting_part meeting,
+                                 std::shared_ptr<const certificate_set> certificates)
     : context_(std::move(of)),
       ssl_(SSL_new(context)),
       towards_(std::move(towards)),
       records_per_key_(records_per_key),
-      meeting_(std::move(meeting)) {
-  std::unique_ptr<BIO, openssl_release> bio(bio_method() != nullptr ? BIO_new(bio_method())
-                                                                    : nullptr);
+      meeting_(std::move(meeting)),
+      certificates_(std::move(certificates)) {
+  owned_by_openssl<BIO> bio(bio_method() != nullptr ? BIO_new(bio_method()) : nullptr);
   if (!ssl_ || !bio) throw std::bad_alloc();
   BIO_set_data(bio.get(), this);
   BIO_set_init(bio.get(), 1);
   SSL_set_app_data(ssl_.get(), this);
+  if (certificates_) take_terms();
   BIO* const both = bio.release();
   SSL_set_bio(ssl_.get(), both, both);
   if (towards_) {
@@ -131,6 +122,14 @@ openssl_session::openssl_session(std::shared_ptr<openssl_context> of, SSL_CTX* c
   } else {
     SSL_set_accept_state(ssl_.get());
   }
+}
+
+void openssl_session::take_terms() {
+  X509_VERIFY_PARAM* const terms = SSL_get0_param(ssl_.get());
+  X509_VERIFY_PARAM_set_time(terms, context_->wall_clock());
+  if (!towards_) return;
+  host_ = host_in(*towards_);
+  if (!expect_host(terms, host_)) throw std::bad_alloc();
 }
 
 SSL_SESSION* openssl_session::session_with(std::span<const std::byte> key) const noexcept {
@@ -257,38 +256,6 @@ tls_session::handshake openssl_session::failed(ucs_status_t why, const char* rea
   return handshake::failed;
 }
 
-/// The first error is the cause, but an alert says what the peer thinks of it.
-tls_session::handshake openssl_session::failed_in_openssl() noexcept {
-  unsigned long cause = 0;
-  bool has_alert = false;
-  while (const unsigned long code = ERR_get_error()) {
-    if (cause == 0 || (is_alert(code) && !has_alert)) cause = code;
-    has_alert = has_alert || is_alert(code);
-  }
-  const char* const words = ERR_reason_error_string(cause);
-  const int reason = ERR_GET_REASON(cause);
-  ucs_status_t why = status_token_refused;
-  if (has_alert) {
-    const int alert = reason - SSL_AD_REASON_OFFSET;
-    const bool is_foreign =
-        alert == SSL_AD_NO_APPLICATION_PROTOCOL || alert == SSL_AD_PROTOCOL_VERSION;
-    if (is_foreign) why = status_foreign_tls;
-  } else if (is_no_tls(reason)) {
-    why = status_no_tls;
-  } else {
-    why = status_foreign_tls;
-  }
-  return failed(why, words != nullptr ? words : "OpenSSL does not say why");
-}
-
-bool openssl_session::is_as_agreed() const noexcept {
-  const unsigned char* chosen = nullptr;
-  unsigned size = 0;
-  SSL_get0_alpn_selected(ssl_.get(), &chosen, &size);
-  return SSL_session_reused(ssl_.get()) == 1 && SSL_version(ssl_.get()) == TLS1_3_VERSION &&
-         size + 1U == alpn_name.size() && std::memcmp(chosen, alpn_name.data() + 1, size) == 0;
-}
-
 tls_session::handshake openssl_session::shake(int socket) noexcept {
   std::array<std::byte, 4096> came;
   for (;;) {
@@ -324,15 +291,6 @@ tls_session::handshake openssl_session::shake(int socket) noexcept {
   }
 }
 
-std::string openssl_session::words() const {
-  std::string text = reason_;
-  if (meeting_.expects) return text + "; no key that it shows is expected here";
-  if (has_shown_code_) return text + "; it names the code of an invitation";
-  if (!towards_ && !peer_.empty()) text += "; it names the token \"" + peer_ + "\"";
-  if (!towards_ && has_shown_token_ && peer_.empty()) text += "; its token is not accepted here";
-  return text;
-}
-
 /// The rest points into memory of the caller.
 bool openssl_session::keep_input() noexcept {
   try {
@@ -361,6 +319,7 @@ openssl_session::reading openssl_session::decrypt(place& into) noexcept {
       case SSL_ERROR_ZERO_RETURN:
         return reading::ended;
       default:
+        note_alert();
         ERR_clear_error();
         return reading::broken;
     }

@@ -1,111 +1,31 @@
 #include "carrier/token_store.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <utility>
 
 #include "base/owned_descriptor.hpp"
+#include "carrier/guarded_file.hpp"
 #include "os/folder_lock.hpp"
 #include "ucp/status.hpp"
 
 namespace ucx::detail {
 namespace {
 
-constexpr std::size_t longest_file = std::size_t{1} << 20U;
-constexpr int longest_wait_ms = 5000;
 constexpr std::string_view accept_word = "accept ";
 constexpr std::string_view use_word = "use ";
 
-failure of_system(const std::string& doing) {
-  const int number = errno;
-  const errc code = number == ENOENT ? errc::no_such_name : from_errno(number);
-  return failure{code, doing + ": " + std::generic_category().message(number)};
-}
-
-/// The bytes of a file, in memory that is wiped.
-struct file_text {
-  locked_memory memory;
-  std::size_t size = 0;
-
-  std::string_view text() const noexcept {
-    return {reinterpret_cast<const char*>(memory.bytes().data()), size};
-  }
-  /// There is room: see the sizes that it is made with.
-  void append(std::string_view more) noexcept {
-    std::memcpy(memory.bytes().data() + size, more.data(), more.size());
-    size += more.size();
-  }
-};
-
-result<void> check_owner(int descriptor, const std::string& doing) {
-  struct ::stat facts = {};
-  if (::fstat(descriptor, &facts) != 0) return of_system(doing);
-  if (S_ISDIR(facts.st_mode)) return failure{errc::not_supported, doing + ": it is a directory"};
-  if (facts.st_uid != ::geteuid()) {
-    return failure{errc::not_secure, doing + ": it belongs to user " +
-                                         std::to_string(facts.st_uid) + ", and not to " +
-                                         std::to_string(::geteuid())};
-  }
-  if ((facts.st_mode & 0077U) != 0) {
-    std::array<char, 8> mode = {};
-    std::snprintf(mode.data(), mode.size(), "%04o", facts.st_mode & 07777U);
-    return failure{errc::not_secure, doing + ": its mode is " + mode.data() +
-                                         ", so others may see or change it; `chmod 600` it"};
-  }
-  return {};
-}
-
-/// A named pipe has a writer that may never come; one that this process has been given may be slow.
-result<void> check_kind(int descriptor, const std::filesystem::path& file,
-                        const std::string& doing) {
-  struct ::stat facts = {};
-  if (::fstat(descriptor, &facts) != 0) return of_system(doing);
-  const std::string folder = file.parent_path().string();
-  const bool is_given = folder == "/dev/fd" || folder == "/proc/self/fd";
-  if (S_ISREG(facts.st_mode) || S_ISDIR(facts.st_mode) || is_given) return {};
-  return failure{errc::not_supported, doing + ": it is no regular file"};
-}
-
-/// Waits until there is more to read, a while at most.
-result<void> wait_for_more(int descriptor, const std::string& doing) {
-  ::pollfd waited{descriptor, POLLIN, 0};
-  const int found = ::poll(&waited, 1, longest_wait_ms);
-  if (found > 0 || (found < 0 && errno == EINTR)) return {};
-  if (found < 0) return of_system(doing);
-  return failure{errc::timed_out, doing + ": the other end has written nothing for 5 s"};
-}
-
+/// The file of tokens, with room for so many bytes more.
 result<file_text> read_whole(const std::filesystem::path& file, std::size_t room) {
-  const std::string doing = "reading the tokens of " + file.string();
-  const owned_descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!opened) return of_system(doing);
-  if (const auto checked = check_kind(opened.get(), file, doing); !checked) return checked.why();
-  if (const auto checked = check_owner(opened.get(), doing); !checked) return checked.why();
-  file_text made{locked_memory(longest_file + room)};
-  while (made.size <= longest_file) {
-    const auto rest = made.memory.bytes().subspan(made.size, longest_file + 1 - made.size);
-    const ::ssize_t read = ::read(opened.get(), rest.data(), rest.size());
-    if (read < 0 && errno == EINTR) continue;
-    if (read < 0 && errno == EAGAIN) {
-      if (const auto more = wait_for_more(opened.get(), doing); !more) return more.why();
-      continue;
-    }
-    if (read < 0) return of_system(doing);
-    if (read == 0) return made;
-    made.size += static_cast<std::size_t>(read);
-  }
-  return failure{errc::bad_configuration, doing + ": it has more than 1 MiB"};
+  return read_guarded(file, file_guard::secret, room, "reading the tokens of " + file.string());
 }
 
 struct line_parts {
@@ -177,10 +97,10 @@ result<void> write_whole(int descriptor, std::string_view text, const std::strin
   while (!text.empty()) {
     const ::ssize_t written = ::write(descriptor, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return of_system(doing);
+    if (written < 0) return failure_of_file(doing);
     text.remove_prefix(static_cast<std::size_t>(written));
   }
-  if (::fsync(descriptor) != 0) return of_system(doing);
+  if (::fsync(descriptor) != 0) return failure_of_file(doing);
   return {};
 }
 
@@ -192,9 +112,9 @@ result<void> replace(const std::filesystem::path& named, std::string_view text) 
   if (is_none) file = named;
   std::string beside = file.string() + ".XXXXXX";
   const owned_descriptor made(::mkostemp(beside.data(), O_CLOEXEC));
-  if (!made) return of_system(doing);
+  if (!made) return failure_of_file(doing);
   auto written = write_whole(made.get(), text, doing);
-  if (written && ::rename(beside.c_str(), file.c_str()) != 0) written = of_system(doing);
+  if (written && ::rename(beside.c_str(), file.c_str()) != 0) written = failure_of_file(doing);
   if (!written) ::unlink(beside.c_str());
   return written;
 }
@@ -205,9 +125,9 @@ result<owned_descriptor> lock_folder_of(const std::filesystem::path& file) {
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
   std::error_code ignored;
   if (folder.has_parent_path()) std::filesystem::create_directories(folder.parent_path(), ignored);
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return of_system(doing);
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return failure_of_file(doing);
   owned_descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!opened) return of_system(doing);
+  if (!opened) return failure_of_file(doing);
   const std::error_code ec = lock_folder(opened.get());
   if (ec == errc::busy)
     return failure{ec, doing + ": another process holds the lock of its folder"};

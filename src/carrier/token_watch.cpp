@@ -65,7 +65,7 @@ void token_watch::state::take(guard& held, result<std::shared_ptr<const tls_keys
   for (token_observer* each : observers) each->tokens_changed();
   log(held, lets_in ? log_level::info : log_level::warning,
       lets_in ? "the file of tokens was read again"
-              : "the file of tokens has none any more: no peer is let in");
+              : "the file of tokens has none any more: no peer is let in by one");
 }
 
 /// Without the lock while the system is asked.
@@ -190,6 +190,12 @@ void token_watch::add_token(std::shared_ptr<token_addition> added) {
   if (!state_->has_begun) return state_->write(held, *added);
   state_->additions.push_back(std::move(added));
   state_->changed.notify_all();
+}
+
+void token_watch::tell() noexcept {
+  const state::guard held(state_->mutex);
+  state_->version.fetch_add(1, std::memory_order_release);
+  for (token_observer* each : state_->observers) each->tokens_changed();
 }
 
 void token_watch::add(token_observer& told) {

@@ -61,6 +61,8 @@ class token_watch {
   /// Adds a token that is accepted, and looks again. The thread does so, once it has begun.
   /// Throws std::bad_alloc.
   void add_token(std::shared_ptr<token_addition> added);
+  /// Has everybody look again: something beside the tokens has changed.
+  void tell() noexcept;
   void add(token_observer& told);
   void remove(token_observer& told) noexcept;
 

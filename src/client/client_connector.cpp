@@ -9,6 +9,7 @@
 #include "base/deadline.hpp"
 #include "base/error_text.hpp"
 #include "carrier/carrier_api.hpp"
+#include "carrier/named_certificates.hpp"
 #include "carrier/port_probe.hpp"
 #include "carrier/token_store.hpp"
 #include "client/client_core.hpp"
@@ -53,10 +54,11 @@ std::string take_transport(const url& server, context_options& options) {
   return {};
 }
 
-/// Returns whether the server on loopback may be reached by a Unix socket. A token that was named
-/// is to be used.
+/// Returns whether the server on loopback may be reached by a Unix socket. A token or a
+/// certificate that was named is to be used.
 bool may_go_beside(const url& server, const context_options& options) {
   const bool has_chosen = !options.token_file.empty() || token_of_environment() != nullptr ||
+                          names_any(named_certificates(options.certificates)) ||
                           (!options.transports.empty() && !asks_for_unix_beside(options));
   return server.is_tls() && !has_chosen;
 }

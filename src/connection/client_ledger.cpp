@@ -23,6 +23,7 @@ std::string source_of(const socket_address& from) {
 
 /// Groups do not count: they are many.
 std::string identity_of(const peer_identity* who, const std::string& source) {
+  if (who != nullptr && !who->certificate.empty()) return "certificate \"" + who->certificate + '"';
   if (who != nullptr && !who->token.empty()) return "token \"" + who->token + '"';
   if (who != nullptr && who->user) return "user " + std::to_string(*who->user);
   if (who != nullptr && who->is_owner) return "owner";

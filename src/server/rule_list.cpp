@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/name.hpp"
+#include "carrier/certificate_name.hpp"
 #include "carrier/token_text.hpp"
 #include "ucx/error.hpp"
 
@@ -86,19 +87,23 @@ result<rule_subject> take_subject(std::string_view& rest, const rule_list::looku
   if (word == "anybody") return made;
   made.what = rule_subject::kind::owner;
   if (word == "owner") return made;
-  if (word == "certificate") return bad_rule("certificates are not known to this version");
-  if (word != "token" && word != "user" && word != "group") {
-    return bad_rule(quoted_rule(word) + " is none of anybody, owner, token, user and group");
+  const bool by_certificate = word == "certificate";
+  if (word != "token" && !by_certificate && word != "user" && word != "group") {
+    return bad_rule(quoted_rule(word) +
+                    " is none of anybody, owner, token, certificate, user and group");
   }
   const std::string_view name = take_rule_word(rest);
   if (name.empty()) return bad_rule("a name is missing behind " + quoted_rule(word));
-  if (word != "token") return account_in(word == "group", name, accounts);
-  made.what = rule_subject::kind::token;
+  if (word == "user" || word == "group") return account_in(word == "group", name, accounts);
+  made.what = by_certificate ? rule_subject::kind::certificate : rule_subject::kind::token;
   made.any = name == "*";
+  if (made.any) return made;
   const std::string_view complaint =
-      made.any ? std::string_view() : complaint_about_token_name(name);
-  if (!complaint.empty()) return bad_rule("the name of the token " + std::string(complaint));
-  made.token = std::string(name);
+      by_certificate ? complaint_about_certificate_name(name) : complaint_about_token_name(name);
+  if (!complaint.empty()) {
+    return bad_rule("the name of the " + std::string(word) + ' ' + std::string(complaint));
+  }
+  made.name = by_certificate ? comparable_certificate_name(name) : std::string(name);
   return made;
 }
 
@@ -121,7 +126,9 @@ bool rule_subject::includes(const peer_identity& who) const noexcept {
     case kind::owner:
       return who.is_owner;
     case kind::token:
-      return !who.token.empty() && (any || who.token == token);
+      return !who.token.empty() && (any || who.token == name);
+    case kind::certificate:
+      return !who.certificate.empty() && (any || who.certificate == name);
     case kind::user:
       return who.user && (any || *who.user == number);
     case kind::group:

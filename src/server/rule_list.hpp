@@ -16,13 +16,13 @@ namespace ucx::detail {
 
 /// Whom a line concerns.
 struct rule_subject {
-  enum class kind { anybody, owner, token, user, group };
+  enum class kind { anybody, owner, token, certificate, user, group };
 
   bool includes(const peer_identity& who) const noexcept;
 
   kind what = kind::anybody;
-  bool any = false;  ///< Every token, user or group.
-  std::string token = {};
+  bool any = false;          ///< Every token, certificate, user or group.
+  std::string name = {};     ///< Of a token or a certificate.
   std::uint32_t number = 0;  ///< Of a user or group.
 };
 

@@ -14,14 +14,10 @@
 #include "base/if_there_is_memory.hpp"
 #include "base/name.hpp"
 #include "base/store_path.hpp"
-#include "carrier/tls.hpp"
-#include "carrier/token_store.hpp"
-#include "carrier/token_text.hpp"
 #include "connection/client_ledger.hpp"
 #include "connection/endpoint_core.hpp"
 #include "connection/listener_core.hpp"
 #include "file/file_facts.hpp"
-#include "os/locked_memory.hpp"
 #include "os/socket_beside.hpp"
 #include "region/exposed/exposed_memory.hpp"
 #include "region/exposed/file_region.hpp"
@@ -406,16 +402,6 @@ result<void> server_core::publish_address(const std::filesystem::path& file) {
 
 std::string server_core::url(std::string_view name) const {
   return is_closed() ? std::string() : addresses_.url(name);
-}
-
-result<std::string> server_core::invite(std::string_view name) {
-  const auto& tls = core_access::core(context_)->tls();
-  if (!tls) return failure{errc::not_supported, "inviting a client: the server has no TLS"};
-  const locked_memory memory(token_size);
-  const auto code = memory.bytes().first<token_size>();
-  if (const auto drawn = draw_token(code); !drawn) return drawn.why();
-  if (const auto invited = tls->invite(name, code); !invited) return invited.why();
-  return code_text(code);
 }
 
 server_statistics server_core::statistics() const {

@@ -80,6 +80,7 @@ class server_core final : public store_host, public std::enable_shared_from_this
   std::string url(std::string_view name) const override;
   /// See ucx::server.
   result<std::string> invite(std::string_view name);
+  result<void> reload_certificates();
   server_statistics statistics() const;
   void set_rules(std::shared_ptr<const rule_list> rules);
   void close() noexcept;

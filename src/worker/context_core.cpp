@@ -10,6 +10,7 @@
 #include "base/forked_child.hpp"
 #include "carrier/carrier_api.hpp"
 #include "carrier/carrier_failure.hpp"
+#include "carrier/named_certificates.hpp"
 #include "carrier/segment.hpp"
 #include "carrier/tls.hpp"
 #include "os/device_name.hpp"
@@ -170,8 +171,12 @@ result<std::shared_ptr<context_core>> context_core::make_of_sockets(const contex
   chosen.trusted = {options.peer_users, options.peer_groups};
   chosen.log = made->log_.get();
   if (asks_for_tls(options)) {
-    auto tls =
-        make_tls({.tokens = options.token_file, .towards = limit.towards, .log = made->log_.get()});
+    tls_settings settings;
+    settings.tokens = options.token_file;
+    settings.towards = limit.towards;
+    settings.log = made->log_.get();
+    settings.certificates = named_certificates(options.certificates);
+    auto tls = make_tls(settings);
     if (!tls) return failure{tls.why().code, "TLS: " + tls.why().text};
     chosen.tls = made->tls_ = *std::move(tls);
     made->has_unix_beside_ = chosen.clear_unix = asks_for_unix_beside(options);

@@ -21,8 +21,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         return is_group ? std::nullopt : std::optional<std::uint32_t>(account.size());
       });
   if (!rules) return 0;
-  const peer_identity peers[] = {
-      {}, {.token = "a"}, {.user = 4, .groups = {1, 2}}, {.user = 0, .is_owner = true}};
+  const peer_identity peers[] = {{},
+                                 {.token = "a"},
+                                 {.certificate = "dns:a"},
+                                 {.user = 4, .groups = {1, 2}},
+                                 {.user = 0, .is_owner = true}};
   for (const peer_identity& each : peers) {
     unsigned single = 0;
     for (unsigned bit = 1; bit < 256; bit *= 2) {

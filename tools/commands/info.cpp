@@ -54,10 +54,13 @@ described_name look_at(client& server, const entry& described,
           region.bytes_in_huge_pages()};
 }
 
-std::string protection_of(const url& server, const std::vector<std::string>& transports) {
+std::string protection_of(const url& server, const std::vector<std::string>& transports,
+                          const std::string& identity) {
   if (std::ranges::find(transports, "socket/unix") != transports.end()) {
     return fmt::format("Unix socket, by user {}", ::geteuid());
   }
+  const bool by_certificate = identity.find("certificate \"") != identity.npos;
+  if (server.is_tls() && by_certificate) return "TLS 1.3, by certificates of both sides";
   if (server.is_tls()) return "TLS 1.3, by a token";
   return "none";
 }
@@ -71,7 +74,7 @@ server_info ask(const url& from, const client_settings& settings) {
                     server.identity(),
                     server.worker().parent().unused(),
                     {}};
-  found.protection = protection_of(from, found.transports);
+  found.protection = protection_of(from, found.transports, found.identity);
   if (!from.name().empty()) {
     found.names.push_back(look_at(server, server.stat(from.name()), found.transports));
     return found;

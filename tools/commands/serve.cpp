@@ -217,8 +217,21 @@ std::optional<access_rules> access_rules_of(const serve_options& options) {
   return access_rules::read(options.rules_file);
 }
 
+/// Certificates that can not be read leave the old ones in force.
+void read_certificates_again(server& of) {
+  std::string said = "the certificates were read again";
+  try {
+    of.reload_certificates();
+  } catch (const error& why) {
+    if (why.code() == errc::not_supported) return;  // there are none
+    said = fmt::format("error: {}", printable(why.what()));
+  }
+  if (may_say()) say(fmt::format("ucxio: {}\n", said));
+}
+
 /// Rules that can not be read leave the old ones in force.
 void read_rules_again(server& of, const serve_options& options) {
+  if (options.rules_file.empty()) return;
   std::string said = "the rules were read again";
   try {
     of.set_rules(access_rules_of(options));
@@ -290,6 +303,13 @@ void tell_code(const secret_text& code, const std::string& url) {
   say("\n");
 }
 
+/// Returns whether SIGHUP is a wish to look at files again.
+bool reads_again_at_hangup(const serve_options& options) {
+  const char* const named = std::getenv("UCXIO_CERT");
+  return !options.rules_file.empty() || !options.certificates.cert.empty() ||
+         (named != nullptr && *named != '\0');
+}
+
 void serve(const serve_options& options, const client_settings& settings) {
   if (settings.timeout_seconds) {
     throw failure(exit_code::usage, "--timeout: serve takes none, it waits until it is ended");
@@ -297,7 +317,7 @@ void serve(const serve_options& options, const client_settings& settings) {
   const fetch_rules rules = rules_of(options);
   const bool has_agent = options.agent || !rules.empty();
   raise_limit_of_files();
-  shutdown_signals ending(longest_farewell, !options.rules_file.empty());
+  shutdown_signals ending(longest_farewell, reads_again_at_hangup(options));
   server_failure failed(ending);
   server_complaint complaint;
   patience farewell(longest_farewell);  // goes last, so that it watches the server's end too
@@ -319,6 +339,7 @@ void serve(const serve_options& options, const client_settings& settings) {
                   .insecure = options.listening.insecure,
                   .context = {.transports = transports_of(options.listening),
                               .token_file = tokens,
+                              .certificates = options.certificates,
                               .peer_users = users,
                               .log = complaint.log()},
                   .limits = limits,
@@ -380,7 +401,10 @@ void serve(const serve_options& options, const client_settings& settings) {
   memory_of_clients memory(serving);
   bool is_refusal_told = false;
   while (!ending.wait_for(between_looks)) {
-    if (ending.take_hangup()) read_rules_again(serving, options);
+    if (ending.take_hangup()) {
+      read_certificates_again(serving);
+      read_rules_again(serving, options);
+    }
     tell_refusal(copies, is_refusal_told);
     memory.give_back();
     complaint.say();

@@ -51,6 +51,9 @@ void add_place(CLI::App& command, serve_options& options) {
       ->type_name("PATH")
       ->excludes(socket)
       ->excludes(ucx);
+  for (CLI::Option* each : add_certificate_options(command, options.certificates)) {
+    each->excludes(socket)->excludes(ucx);
+  }
   command
       .add_flag("--invite{guest}", options.invited,
                 "let one client in by a code that is printed, for ten minutes; it gets a token of "
@@ -159,7 +162,8 @@ void add_serve_options(CLI::App& command, serve_options& options) {
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.footer(
-      "Clients of this user need nothing; others a token (`ucxio token new NAME`).\n"
+      "Clients of this user need nothing; others a token (`ucxio token new NAME`)\n"
+      "or a certificate (--ca). SIGHUP reads rules and certificates again.\n"
       "The first line of the standard output is the server's URL, as ucxs://HOST:PORT; when it is\n"
       "there, every file can be read. If one of them cannot be served, none is.\n\n"
       "Example:\n"

@@ -18,6 +18,7 @@ struct serve_options {
   listening_options listening;
   std::string address_file;
   std::string token_file;
+  certificate_files certificates;
   std::string invited;  // the name of the token that a client gets; empty: none does
   std::vector<std::string> peer_users;
   bool quiet = false;

@@ -8,6 +8,7 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <filesystem>
 
 #include "output/exit_code.hpp"
 #include "process/bounded_connect.hpp"
@@ -43,6 +44,7 @@ client_options client_settings::options() const {
   client_options made;
   made.worker.close_timeout = farewell;
   made.context.token_file = token_file;
+  made.context.certificates = certificates;
   made.context.peer_users = numbers_of_users(peer_users);
   if (!timeout_seconds) return made;
   // "nan" is a number to the parser, and in no range.
@@ -74,9 +76,21 @@ void add_client_options(CLI::App& command, client_settings& settings) {
                   "the file of tokens of ucxs:// (default: $UCXIO_TOKEN or "
                   "~/.config/ucxio/tokens)")
       ->type_name("PATH");
+  add_certificate_options(command, settings.certificates);
   add_peer_users(command, settings.peer_users,
                  "over ucx+unix:// trust a server of this user, by name or number, too");
   add_no_core(command);
+}
+
+std::vector<CLI::Option*> add_certificate_options(CLI::App& command, certificate_files& files) {
+  const auto add = [&command](const char* name, std::filesystem::path& file, const char* text) {
+    return command.add_option(name, file, text)->type_name("PATH");
+  };
+  return {
+      add("--cert", files.cert, "the certificate of this side of ucxs:// (default: $UCXIO_CERT)"),
+      add("--key", files.key, "its key, which only this user may read (default: $UCXIO_KEY)"),
+      add("--ca", files.ca, "the CAs whose certificates are trusted (default: $UCXIO_CA)"),
+      add("--crl", files.crl, "their revocation lists (default: $UCXIO_CRL)")};
 }
 
 void add_peer_users(CLI::App& command, std::vector<std::string>& users, const char* text) {

@@ -8,6 +8,7 @@
 
 #include "output/cli_forward.hpp"
 #include "ucx/client.hpp"
+#include "ucx/context.hpp"
 #include "ucx/url.hpp"
 
 namespace ucx::tool {
@@ -17,6 +18,8 @@ struct client_settings {
   std::optional<double> timeout_seconds;
   /// Where the tokens of ucxs:// are; empty: `UCXIO_TOKEN`, or the user's own file.
   std::string token_file;
+  /// The files of certificates of ucxs://; empty: those of the environment.
+  certificate_files certificates;
   /// Users, by name or number, whose servers are trusted over a Unix socket.
   std::vector<std::string> peer_users;
   /// Connecting may end the process where it does not end otherwise (`connect_watch`). Never of a
@@ -36,7 +39,11 @@ void add_peer_users(CLI::App& command, std::vector<std::string>& users, const ch
 /// exit_code::usage.
 std::vector<std::uint32_t> numbers_of_users(const std::vector<std::string>& users);
 
-/// Adds `--timeout`, `--token-file`, `--peer-user` and `--no-core` to a command.
+/// Adds `--cert`, `--key`, `--ca` and `--crl` to a command. Returns them.
+std::vector<CLI::Option*> add_certificate_options(CLI::App& command, certificate_files& files);
+
+/// Adds `--timeout`, `--token-file`, those of certificates, `--peer-user` and `--no-core` to a
+/// command.
 void add_client_options(CLI::App& command, client_settings& settings);
 
 /// Returns `text` as the URL of a published name. Errors: bad_url; failure with exit_code::usage.

@@ -25,7 +25,7 @@ namespace ucx::calls {
 namespace {
 
 using test::from_hex;
-using message = std::vector<std::byte>;
+using wire_call = std::vector<std::byte>;
 
 /// How a call ended at its caller.
 template <class Result>
@@ -38,7 +38,7 @@ struct ending {
 
 template <class Result, class... Arguments>
 ending<Result> ending_of(const remote_procedure<Result(Arguments...)>& called,
-                         const message& answer) {
+                         const wire_call& answer) {
   std::error_code ec;
   const Result value = called.decode(answer, ec);
   try {
@@ -245,7 +245,7 @@ TEST_F(CallTable, CutsLongTextsOfExceptionsWhereACharacterEnds) {
     while (text.size() < 3000) text += "\xe2\x82\xac";  // three bytes
     calls_.add("long" + std::to_string(before), [text] { throw std::runtime_error(text); });
     const remote_procedure<void()> called("long" + std::to_string(before));
-    const message answer = calls_.dispatch(called.encode(), context_);
+    const wire_call answer = calls_.dispatch(called.encode(), context_);
     EXPECT_LE(answer.size(), 1024U + 32U);
     EXPECT_GE(answer.size(), 1024U + 24U);
     try {
@@ -341,7 +341,7 @@ TEST_F(CallTable, RunsDynamicFunctions) {
   const call_function sum("sum", "(list<i32>)->i64");
   call_writer arguments;
   arguments.list(1).integer(5);
-  const message answer = calls_.dispatch(sum.encode(arguments), context_);
+  const wire_call answer = calls_.dispatch(sum.encode(arguments), context_);
   call_reader result = sum.decode(answer);
   EXPECT_EQ(result.integer(), 5);
   EXPECT_NO_THROW(result.finish());
@@ -393,7 +393,7 @@ TEST_F(CallTable, ComparesArgumentsOfDynamicFunctionsWithEachType) {
     if (!other(17)) to.map(1).text("k").integer(1);
     if (!other(18)) to.list(2).float64(1).float64(2);
     std::error_code ec;
-    const message answer = calls_.dispatch(all.encode(to), context_);
+    const wire_call answer = calls_.dispatch(all.encode(to), context_);
     all.decode(answer, ec);
     return ec;
   };
@@ -408,19 +408,19 @@ TEST_F(CallTable, ComparesArgumentsOfDynamicFunctionsWithEachType) {
 
 TEST_F(CallTable, AnswersEachTruncationOfACall) {
   const remote_procedure<int(int, int)> called("add");
-  const message whole = called.encode(40, 2000);
+  const wire_call whole = called.encode(40, 2000);
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    const message cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+    const wire_call cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
     EXPECT_TRUE(ending_of(called, calls_.dispatch(cut, context_)).code) << size;
   }
 }
 
 TEST_F(CallTable, AnswersEachFlippedBitOfACall) {
   const remote_procedure<int(int, int)> called("add");
-  const message whole = called.encode(40, 2);
+  const wire_call whole = called.encode(40, 2);
   const std::size_t before_arguments = whole.size() - 2;
   for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
-    message flipped = whole;
+    wire_call flipped = whole;
     flipped[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
     const auto ended = ending_of(called, calls_.dispatch(flipped, context_));
     if (is_harmless(bit / 8, false)) {
@@ -435,7 +435,7 @@ TEST_F(CallTable, AnswersEachFlippedBitOfACall) {
 TEST_F(CallTable, SaysWhatOfLaterVersionsItDoesNotKnow) {
   const remote_procedure<int(int, int)> called("add");
   const auto ended = [&](std::size_t place, unsigned value) {
-    message changed = called.encode(40, 2);
+    wire_call changed = called.encode(40, 2);
     changed[place] = static_cast<std::byte>(value);
     return ending_of(called, calls_.dispatch(changed, context_));
   };
@@ -450,11 +450,11 @@ TEST_F(CallTable, SaysWhatOfLaterVersionsItDoesNotKnow) {
 
 TEST_F(CallTable, SkipsFieldsThatLaterVersionsAddToAHead) {
   const remote_procedure<int(int, int)> called("add");
-  message longer = called.encode(40, 2);
+  wire_call longer = called.encode(40, 2);
   longer.insert(longer.begin() + 48, 8, std::byte{0xff});
   longer[2] = std::byte{56};
   EXPECT_EQ(ending_of(called, calls_.dispatch(longer, context_)).value, 42);
-  message answer = calls_.dispatch(called.encode(40, 2), context_);
+  wire_call answer = calls_.dispatch(called.encode(40, 2), context_);
   answer.insert(answer.begin() + 24, 8, std::byte{0xff});
   answer[2] = std::byte{32};
   EXPECT_EQ(ending_of(called, answer).value, 42);
@@ -462,9 +462,9 @@ TEST_F(CallTable, SkipsFieldsThatLaterVersionsAddToAHead) {
 
 TEST_F(CallTable, ReadsAnswersOfLaterVersions) {
   const remote_procedure<int(int, int)> called("add");
-  const message intact = calls_.dispatch(called.encode(40, 2), context_);
+  const wire_call intact = calls_.dispatch(called.encode(40, 2), context_);
   const auto ended = [&](std::size_t place, unsigned value) {
-    message changed = intact;
+    wire_call changed = intact;
     changed[place] = static_cast<std::byte>(value);
     return ending_of(called, changed).code;
   };
@@ -473,7 +473,7 @@ TEST_F(CallTable, ReadsAnswersOfLaterVersions) {
   EXPECT_EQ(ended(7, 1), errc::not_supported);
   EXPECT_EQ(ended(18, 1), errc::not_supported);
   // A failure that only later versions know, with a value more.
-  message failed = calls_.dispatch(remote_procedure<int()>("absent").encode(), context_);
+  wire_call failed = calls_.dispatch(remote_procedure<int()>("absent").encode(), context_);
   failed[16] = std::byte{200};
   failed.push_back(std::byte{1});
   const auto unknown = ending_of(called, failed);
@@ -483,7 +483,7 @@ TEST_F(CallTable, ReadsAnswersOfLaterVersions) {
 
 TEST_F(CallTable, RefusesMoreThanOneMebibyteOfArguments) {
   const remote_procedure<int(int, int)> called("add");
-  message call = called.encode(40, 2);
+  wire_call call = called.encode(40, 2);
   call.resize(48 + 3 + call_writer::max_size + 1, std::byte{0xc0});
   const auto ended = ending_of(called, calls_.dispatch(call, context_));
   EXPECT_NE(ended.text.find("1 MiB"), std::string::npos) << ended.text;
@@ -491,7 +491,7 @@ TEST_F(CallTable, RefusesMoreThanOneMebibyteOfArguments) {
 
 TEST_F(CallTable, HasTheBytesOfTheDocument) {
   const remote_procedure<int(int, int)> called("add");
-  const message call = called.encode(40, 2);
+  const wire_call call = called.encode(40, 2);
   const auto hash = call_signature("(i32,i32)->i32").hash();
   std::string hex =
       "0101300000000000"
@@ -535,7 +535,7 @@ TEST_F(CallTable, CountsCallsAndTellsOfFailures) {
     told.push_back(std::string(report.function) + ": " + report.code.message());
     EXPECT_EQ(&report.context, &context_);
   });
-  const auto once = [&](const message& call) { calls_.dispatch(call, context_); };
+  const auto once = [&](const wire_call& call) { calls_.dispatch(call, context_); };
   once(remote_procedure<int(int, int)>("add").encode(1, 2));
   once(remote_procedure<void(std::string)>("fail").encode("words"));
   once(remote_procedure<int()>("absent").encode());
@@ -572,16 +572,16 @@ TEST_F(CallTable, TakesFunctionsWhileOthersRun) {
 TEST_F(CallTable, SurvivesEachTruncationAndFlippedBitOfAnswers) {
   const remote_procedure<int(int, std::string)> called("add");
   const remote_procedure<int(int, int)> right("add");
-  const message answers[]{calls_.dispatch(called.encode(1, "2"), context_),
-                          calls_.dispatch(right.encode(40, 2), context_)};
-  for (const message& whole : answers) {
+  const wire_call answers[]{calls_.dispatch(called.encode(1, "2"), context_),
+                            calls_.dispatch(right.encode(40, 2), context_)};
+  for (const wire_call& whole : answers) {
     for (std::size_t size = 0; size < whole.size(); ++size) {
-      const message cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+      const wire_call cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
       EXPECT_EQ(ending_of(right, cut).code, errc::protocol_error) << size;
     }
     for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
       if (is_harmless(bit / 8, true)) continue;
-      message flipped = whole;
+      wire_call flipped = whole;
       flipped[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
       EXPECT_NE(ending_of(right, flipped).value, 42) << "bit " << bit;
     }

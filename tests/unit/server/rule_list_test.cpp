@@ -71,6 +71,20 @@ TEST(AccessRules, RestrictTheOwnerToo) {
   EXPECT_FALSE(access_rules().deny("anybody", right::all).allows(owner(), right::list, "a"));
 }
 
+TEST(AccessRules, NameCertificates) {
+  const peer_identity node{.certificate = "dns:node7"};
+  const access_rules rules = access_rules::parse(
+      "allow certificate dns:Node7 read a\n"
+      "allow certificate * list **\n");
+  EXPECT_TRUE(rules.allows(node, right::read, "a"));
+  EXPECT_FALSE(rules.allows({.certificate = "dns:node8"}, right::read, "a"));
+  EXPECT_TRUE(rules.allows({.certificate = "uri:x"}, right::list, "b"));
+  EXPECT_FALSE(rules.allows(with_token("dns:node7"), right::list, "a"));
+  EXPECT_FALSE(rules.allows({}, right::list, "a"));
+  EXPECT_FALSE(access_rules().allow("token *", right::all).allows(node, right::list, "a"));
+  EXPECT_EQ(to_string(node), "certificate \"dns:node7\"");
+}
+
 TEST(AccessRules, NameTokensUsersAndGroups) {
   const access_rules rules = access_rules::parse(
       "allow token a-1 read t\nallow user 12 read u\nallow group 34 read g\n"
@@ -104,7 +118,7 @@ TEST(AccessRules, TellTheLineThatIsWrong) {
   EXPECT_THAT(error_of("allow token a/b read **"), HasSubstr("other letters"));
   EXPECT_THAT(error_of("allow user no-such-user-here read **"), HasSubstr("there is no user"));
   EXPECT_THAT(error_of("allow group 4294967296 read **"), HasSubstr("there is no group"));
-  EXPECT_THAT(error_of("allow certificate a read **"), HasSubstr("certificates are not known"));
+  EXPECT_THAT(error_of("allow certificate a read **"), HasSubstr("none of uri:, dns: and email:"));
   EXPECT_THAT(error_of("allow anybody read a\\"), HasSubstr("ends in a backslash"));
   EXPECT_THAT(error_of("allow anybody read \xff"), HasSubstr("is not UTF-8"));
   EXPECT_THAT(error_of(std::string("allow anybody read a\0b", 22)), HasSubstr("is not UTF-8"));

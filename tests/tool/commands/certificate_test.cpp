@@ -1,0 +1,106 @@
+// Certificates of servers and clients, as users of the tool have them.
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/basics/soon.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/files/test_authority.hpp"
+#include "support/process/command.hpp"
+#include "support/tool/tool.hpp"
+
+namespace ucx::test {
+namespace {
+
+using ::testing::HasSubstr;
+using arguments = std::vector<std::string>;
+
+class CertificateOfServe : public ::testing::Test {
+ protected:
+  CertificateOfServe() {
+    servers_.crl = clients_.crl = authority_.write_crl();
+    folder_.make("notes.txt", "text");
+  }
+  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+  arguments with(arguments words, const certificate_files& files) const {
+    for (const std::string& each :
+         {std::string("--token-file"), file("none"), std::string("--cert"), files.cert.string(),
+          std::string("--key"), files.key.string(), std::string("--ca"), files.ca.string()}) {
+      words.push_back(each);
+    }
+    if (!files.crl.empty()) words.insert(words.end(), {"--crl", files.crl.string()});
+    return words;
+  }
+  arguments serving() const { return with({"--tls", file("notes.txt")}, servers_); }
+
+  temporary_directory folder_;
+  test_authority authority_{folder_ / ""};
+  certificate_files servers_ =
+      authority_.issue("server", {.names = "IP:127.0.0.1", .usage = "serverAuth"});
+  certificate_files clients_ = authority_.issue("client");
+};
+
+TEST_F(CertificateOfServe, ProvesBothSides) {
+  tool_server server(serving());
+  const command_result read = run_tool(with({"cat", server.url("notes.txt")}, clients_));
+  EXPECT_EQ(read.out, "text") << read.err;
+  const std::string told = run_tool(with({"info", server.url("notes.txt")}, clients_)).out;
+  EXPECT_THAT(told, HasSubstr("protection  TLS 1.3, by certificates of both sides\n"));
+  EXPECT_THAT(told, HasSubstr("identity    certificate \"uri:spiffe://cluster/build\"\n"));
+  const command_result by_environment =
+      command("/bin/sh", {"-c", "UCXIO_CERT=" + clients_.cert.string() + " UCXIO_KEY=" +
+                                    clients_.key.string() + " UCXIO_CA=" + clients_.ca.string() +
+                                    ' ' + tool_program() + " cat " + server.url("notes.txt")})
+          .finish();
+  EXPECT_EQ(by_environment.out, "text") << by_environment.err;
+}
+
+TEST_F(CertificateOfServe, SaysWhatIsWrong) {
+  tool_server server(serving());
+  const auto failure_of = [&](const certificate_files& files) {
+    const command_result made = run_tool(with({"ls", server.url()}, files));
+    EXPECT_NE(made.code, 0);
+    return made.err;
+  };
+  EXPECT_THAT(failure_of(servers_), HasSubstr("refused the certificate"));
+  certificate_files mixed = clients_;
+  mixed.key = servers_.key;
+  EXPECT_THAT(failure_of(mixed), HasSubstr("does not belong to the certificate"));
+  const test_authority other(folder_ / "", "other");
+  certificate_files distrustful = clients_;
+  distrustful.ca = other.ca();
+  EXPECT_THAT(failure_of(distrustful), HasSubstr("not from a CA"));
+  expect_failure(run_tool({"ls", server.url(), "--cert", clients_.cert.string()}), 1, "--key");
+}
+
+TEST_F(CertificateOfServe, IsReadAgainAtSighup) {
+  const arguments words = serving();
+  arguments all{"-c", "exec \"$0\" \"$@\" 2>'" + file("err") + "'", tool_program(), "serve",
+                "--quiet"};
+  all.insert(all.end(), words.begin(), words.end());
+  child_process server("/bin/sh", all);
+  const auto url = server.read_line(patience(std::chrono::seconds(30)));
+  ASSERT_TRUE(url) << content_of(folder_ / "err");
+  const auto says = [&](const std::string& text) {
+    return soon([&] { return content_of(folder_ / "err").find(text) != std::string::npos; });
+  };
+  std::ofstream(servers_.crl) << "garbage";
+  server.send_signal(SIGHUP);
+  EXPECT_TRUE(says("error: the certificates stay as they were")) << content_of(folder_ / "err");
+  clients_.crl.clear();
+  const arguments reading = with({"cat", *url + "/notes.txt"}, clients_);
+  EXPECT_EQ(run_tool(reading).out, "text");
+  authority_.revoke(clients_);
+  authority_.write_crl();
+  server.send_signal(SIGHUP);
+  EXPECT_TRUE(says("the certificates were read again")) << content_of(folder_ / "err");
+  EXPECT_THAT(run_tool(reading).err, HasSubstr("refused the certificate"));
+}
+
+}  // namespace
+}  // namespace ucx::test
