@@ -2,6 +2,7 @@
 # Tests that unless_unchanged.sh runs a command again where its input has changed, or where it has not passed, only.
 set -uo pipefail
 script=$(cd "$(dirname "$0")" && pwd)/unless_unchanged.sh
+unset UCXIO_PASSED
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/in"
@@ -32,6 +33,8 @@ touch -d '9 days ago' "$folder"/kept/*
 runs "a command that has passed some days ago" 0 1 true
 runs "a command that has passed again" 0 0 true
 options=()
+UCXIO_PASSED=$folder/named runs "a command that has passed in another folder" 0 1 true
+UCXIO_PASSED=$folder/named runs "a command that has passed in the folder that is named" 0 0 true
 rm -r "$folder/in"
 runs "a command whose input has gone" 0 1 true
 runs "a command whose input is not there" 0 1 true
