@@ -30,8 +30,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 import ucxio  # noqa: E402
 from ucxio import _core, ucp  # noqa: E402
 
-# Newer UCX waits 50 ms for each function that it patches, so that threads leave it: 0.4 s of each start of the processes
-# of the tests, which have no threads then.
+# Newer UCX waits 50 ms for each function that it patches, so that threads leave it: 0.4 s of each
+# start of the processes of the tests, which have no threads then.
 if ucp.get_ucx_version() >= (1, 21):
     os.environ.setdefault("UCX_MEM_BISTRO_GRACE_DURATION", "1ms")
 
