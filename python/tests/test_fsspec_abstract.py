@@ -17,13 +17,14 @@ import fsspec.tests.abstract as abstract
 from ucxio.fsspec import UcxFileSystem
 
 
+@pytest.fixture(scope="class")
+def class_server(request: pytest.FixtureRequest) -> Iterator[ucxio.Server]:
+    with ucxio.Server(**ways[request.cls.way]) as made:
+        yield made
+
+
 class Fixtures(abstract.AbstractFixtures):
     way = "ucxs"
-
-    @pytest.fixture(scope="class")
-    def class_server(self, request: pytest.FixtureRequest) -> Iterator[ucxio.Server]:
-        with ucxio.Server(**ways[request.cls.way]) as made:
-            yield made
 
     @pytest.fixture
     def fs(self, class_server: ucxio.Server, tmp_path: Path) -> Iterator[UcxFileSystem]:
