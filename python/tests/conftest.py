@@ -167,6 +167,13 @@ def far_server(request: pytest.FixtureRequest) -> Iterator[Process]:
 
 
 @pytest.fixture
+def nothing_left_behind() -> None:
+    """What tests before this one published is gone: until then it counts as left behind."""
+    gc.collect()
+    assert soon(lambda: _core.count_left_behind() == 0)
+
+
+@pytest.fixture
 def unused_port() -> Iterator[int]:
     """A port of the loopback interface on which nobody listens, or can begin to."""
     with socket.socket() as probe:
