@@ -14,7 +14,7 @@ import ucxio
 from ucxio import aio
 
 # What a call waits for while its server is stopped.
-short = 0.3
+short = 0.1
 
 
 async def calls_of(

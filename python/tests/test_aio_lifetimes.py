@@ -39,6 +39,7 @@ def is_open(descriptor: int, was: str) -> bool:
         return False
 
 
+@pytest.mark.usefixtures("nothing_left_behind")
 def test_dropped_coroutine_leaves_its_buffer_to_the_request(
     far_server: Process, run: Run[None]
 ) -> None:
@@ -70,6 +71,7 @@ def test_dropped_coroutine_leaves_its_buffer_to_the_request(
     run(program())
 
 
+@pytest.mark.usefixtures("nothing_left_behind")
 @pytest.mark.parametrize("kind", ["asyncio", "uvloop"])
 def test_loop_that_closes_with_calls_in_flight(far_server: Process, kind: str) -> None:
     url: str = far_server.url  # type: ignore[attr-defined]

@@ -100,7 +100,7 @@ def test_region_closes_while_other_threads_make_views() -> None:
 import sys, threading, time, ucxio
 sys.setswitchinterval(1e-5)
 server = ucxio.Server(transport="ucx")
-memory = server.allocate("memory", 1 << 16)
+memory = server.allocate("memory", 4096)
 client = ucxio.Client(server.url)
 assert client.open("memory").transfer_method == "mapped"
 def look(region):

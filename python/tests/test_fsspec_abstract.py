@@ -17,16 +17,21 @@ import fsspec.tests.abstract as abstract
 from ucxio.fsspec import UcxFileSystem
 
 
+@pytest.fixture(scope="class")
+def class_server(request: pytest.FixtureRequest) -> Iterator[ucxio.Server]:
+    with ucxio.Server(**ways[request.cls.way]) as made:
+        yield made
+
+
 class Fixtures(abstract.AbstractFixtures):
     way = "ucxs"
 
     @pytest.fixture
-    def fs(self, tmp_path: Path) -> Iterator[UcxFileSystem]:
+    def fs(self, class_server: ucxio.Server, tmp_path: Path) -> Iterator[UcxFileSystem]:
         place = tmp_path / "store"
         place.mkdir()
-        with ucxio.Server(**ways[self.way]) as server:
-            with server.publish_directory(place, "store", writable=True):
-                yield UcxFileSystem(server.url, skip_instance_cache=True)
+        with class_server.publish_directory(place, "store", writable=True):
+            yield UcxFileSystem(class_server.url, skip_instance_cache=True)
 
     @pytest.fixture
     def fs_path(self) -> str:

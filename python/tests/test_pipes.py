@@ -270,6 +270,7 @@ def arrived(reader: ucxio.Pipe) -> bytes | None:
         return None
 
 
+@pytest.mark.usefixtures("nothing_left_behind")
 def test_keyboard_interrupt_ends_a_read_and_the_pipe_goes_on(meeting: str) -> None:
     reader, writer = both(meeting, ("rb", 0), ("wb", 0))
     with reader, writer:
@@ -281,6 +282,7 @@ def test_keyboard_interrupt_ends_a_read_and_the_pipe_goes_on(meeting: str) -> No
         assert reader.read(100) == b"later"
 
 
+@pytest.mark.usefixtures("nothing_left_behind")
 def test_keyboard_interrupt_ends_opening_and_writing(place: str) -> None:
     interrupted(lambda: ucxio.open_pipe(place, "rb"))
     reader, writer = both(place, ("rb", 0), ("wb", 0), window=64 << 10)

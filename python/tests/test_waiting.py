@@ -63,6 +63,7 @@ def interrupted_while_stopped(process: Process, call: Callable[[], object]) -> N
         go_on(process)
 
 
+@pytest.mark.usefixtures("nothing_left_behind")
 def test_keyboard_interrupt_ends_a_read_and_the_buffer_comes_back(far_server: Process) -> None:
     with ucxio.open_region(f"{far_server.url}/data") as region:  # type: ignore[attr-defined]
         whole = region.read()

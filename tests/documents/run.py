@@ -20,7 +20,8 @@ What has #include or main() compiles by itself; the rest of a page is one source
 <!-- code ... --> holds declarations for its fragments, and <!-- sh ... --> commands that prepare or check.
 
 A machine of its own: see own_machine.sh. `type` ends with 77 where the system grants no namespaces for it. A digest in
-BUILD_DIR tells that nothing changed since the blocks passed; with --again they are run all the same.
+BUILD_DIR tells that nothing changed since the blocks passed; where $UCXIO_PASSED names a folder, one in there, for a
+week. With --again they are run all the same.
 """
 import argparse
 import concurrent.futures
@@ -28,12 +29,14 @@ import hashlib
 import json
 import os
 import pathlib
+import platform
 import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 from blocks import ROOT, blocks_of, malformed, pages, shown
 
@@ -42,6 +45,7 @@ SECONDS_OF_A_PAGE = 240
 SECONDS_OF_A_PROGRAM = 60
 PROGRAMS = ["ucxio", "checkpoint_pipe"]  # of a build, that the pages run
 LEFT_OUT = 77
+LONGEST_KEPT = 7 * 24 * 3600  # seconds
 
 PRELUDE = """#include <ucx/messages.hpp>
 #include <ucx/regions.hpp>
@@ -293,12 +297,31 @@ def list_all(asked):
             print(f"{block.place}: {block.language}: " + (did if block.reason is None else f"left out: {block.reason}"))
 
 
+def facts():
+    """Returns what the system has installed, and which system it is."""
+    try:
+        packages = subprocess.run(["dpkg-query", "-W"], text=True, capture_output=True, timeout=SECONDS_OF_A_PROGRAM).stdout
+    except FileNotFoundError:
+        packages = ""
+    return f"{platform.uname()} {os.getuid()} {packages}"
+
+
+def has_passed(asked, now):
+    """Returns the file that tells what passed, and whether it was this."""
+    if kept := os.environ.get("UCXIO_PASSED"):
+        path = pathlib.Path(kept) / f"documents.{asked.what}-{now[:32]}"
+        return path, path.exists() and time.time() - path.stat().st_mtime < LONGEST_KEPT
+    path = asked.build / f"documents.{asked.what}"
+    return path, path.exists() and path.read_text() == now
+
+
 def digest(asked):
     """Returns a digest of all that decides whether the blocks pass."""
-    files = [*asked.pages, *sorted(HERE.iterdir()), *sorted((ROOT / "include").rglob("*.hpp"))]
+    files = [*asked.pages, *sorted(HERE.iterdir()), *sorted((ROOT / "include").rglob("*.[hi]pp"))]
     if asked.what == "type":
         files += [*sorted(asked.build.glob("lib/libucxio-*.so")), *(asked.build / "bin" / each for each in PROGRAMS)]
-    whole = hashlib.sha256()
+        files += sorted((ROOT / "cmake").iterdir())
+    whole = hashlib.sha256(facts().encode())
     compiler = subprocess.run([asked.compiler, "--version"], capture_output=True, timeout=SECONDS_OF_A_PROGRAM)
     whole.update(compiler.stdout + os.environ.get("LD_LIBRARY_PATH", "").encode())
     for path in files:
@@ -326,13 +349,15 @@ def main():
         if asked.build is None:
             reads.error("BUILD_DIR is missing")
         asked.build = asked.build.resolve()
-        passed, now = asked.build / f"documents.{asked.what}", digest(asked)
-        if not some and not asked.again and passed.exists() and passed.read_text() == now:
+        now = digest(asked)
+        passed, is_known = has_passed(asked, now)
+        if not some and not asked.again and is_known:
             print("unchanged since it passed")
             return None
         if not (compile_all if asked.what == "compile" else type_all)(asked):
             sys.exit(1)
         if not some:
+            passed.parent.mkdir(parents=True, exist_ok=True)
             passed.write_text(now)
     except malformed as told:
         sys.exit(str(told))
