@@ -122,6 +122,17 @@ TEST_P(TrustedPlainPeer, IsReadAndWritten) {
   EXPECT_EQ(owner_.ask("sum"), std::to_string(plain_size));
 }
 
+TEST_P(TrustedPlainPeer, OfWhateverKindIsLeftToUcx) {
+  const endpoint connection = connect();
+  remote_descriptor memory = owner_.descriptor(access::read);
+  memory.kind = memory_kind::cuda;
+  remote_region region(connection, memory, {.trusted_peer = true});
+  EXPECT_EQ(region.transfer_method(), transfer_method::rma);
+  std::vector<std::byte> into(1000);
+  region.read_at(5, into);
+  EXPECT_TRUE(letters(into, 5));
+}
+
 TEST_P(TrustedPlainPeer, IsAStream) {
   const endpoint connection = connect();
   owner_.ask("fill 10");
