@@ -45,7 +45,8 @@ whole() {
 # left out, and docs/how-to/plain-ucx.md says so.
 deaths() {
   local outcome=0
-  local -x UCXIO_DEATHS=50 UCXIO_CASES='*Plain*Death*:*PlainUserThatStops*'
+  # Few at a time: peers that have UCX alone never sleep, and each case has a limit of ten minutes.
+  local -x UCXIO_DEATHS=50 UCXIO_TEST_JOBS=2 UCXIO_CASES='*Plain*Death*:*PlainUserThatStops*'
   newest_ucx && cmake --preset dev &&
     cmake --build build/dev --target ucxio-{process-tests,test-peer,plain-peer,plain-user} ucxio-loaded-ucx || return 1
   tests/support/run/run_ctest.sh build/dev '^process$' || outcome=1
