@@ -223,7 +223,7 @@ int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.size() != 4 && words.size() != 6) return 2;
   try {
-    if (words.size() == 6) ::setenv("UCX_TCP_RX_SEG_SIZE", "2m", 0);
+    if (words.size() == 6 && words[0] == "tcp") ::setenv("UCX_TCP_RX_SEG_SIZE", "2m", 0);
     peer served(words[0]);
     if (words.size() == 6) {
       const std::uint64_t base = std::stoull(words[4], nullptr, 16);
