@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# What takes too long for every change (.ci/run has that): some seven hours on two processors.
+# What takes too long for every change (.ci/run has that): some eight hours on two processors.
 #   tests/run-long.sh [STEP...]          all steps, or these
 #   newest    20 min: all tests, built against and run with the newest UCX
-#   whole     80 min: the sanitizers over all rounds of the tests, of which .ci/run does one in eight
+#   whole     90 min: the sanitizers over all rounds of the tests, of which .ci/run does one in eight; with ASan also
+#                     the tests of peers that have UCX alone
+#   deaths    60 min: fifty deaths of each kind beside peers that have UCX alone, on the system's and the newest UCX
 #   fuzz      45 min: each fuzzer for ten minutes
 #   repeat    60 min: all tests five times, and five times with both processors busy
 #   rdma      90 min: all that goes over RDMA, in virtual machines (tests/run-rdma.sh)
@@ -31,8 +33,28 @@ whole() {
   cmake --build build/asan-whole --target ucxio-{unit,device,gpu,fabric,conformance}-tests ucxio-loaded-ucx &&
     build/asan-whole/bin/ucxio-loaded-ucx "$(tests/support/run/newest_ucx.sh --version)" &&
     tests/support/run/run_ctest.sh build/asan-whole '^(unit|device|gpu|fabric|conformance)$' || outcome=1
+  cmake --build build/asan-whole --target ucxio-{process-tests,test-peer,plain-peer,plain-user} &&
+    UCX_MEM_BISTRO_GRACE_DURATION=1ms UCXIO_CASES='*Plain*' \
+      tests/support/run/run_ctest.sh build/asan-whole '^process$' || outcome=1
   cmake --build build/tsan-whole --target ucxio-{unit,device,fabric,conformance}-tests &&
     setarch "$(uname -m)" -R tests/support/run/run_ctest.sh build/tsan-whole '^(unit|device|fabric|conformance)$' || outcome=1
+  return $outcome
+}
+
+# Built once, with the system's UCX; the newest is loaded in its place. Where UCX ends a process by itself, the cases are
+# left out, and docs/how-to/plain-ucx.md says so.
+deaths() {
+  local outcome=0
+  # Few at a time: peers that have UCX alone never sleep, and each case has a limit of ten minutes.
+  local -x UCXIO_DEATHS=50 UCXIO_TEST_JOBS=2 UCXIO_CASES='*Plain*Death*:*PlainUserThatStops*'
+  newest_ucx && cmake --preset dev &&
+    cmake --build build/dev --target ucxio-{process-tests,test-peer,plain-peer,plain-user} ucxio-loaded-ucx || return 1
+  tests/support/run/run_ctest.sh build/dev '^process$' || outcome=1
+  (
+    export LD_LIBRARY_PATH=$wheel/lib UCX_MEM_BISTRO_GRACE_DURATION=1ms
+    build/dev/bin/ucxio-loaded-ucx "$(tests/support/run/newest_ucx.sh --version)" &&
+      tests/support/run/run_ctest.sh build/dev '^process$'
+  ) || outcome=1
   return $outcome
 }
 
@@ -83,11 +105,11 @@ debian12() { tests/support/run/in_debian.sh bookworm examples/quickstart.sh test
 debian13() { tests/support/run/in_debian.sh trixie examples/quickstart.sh tests/run.sh; }
 
 steps=("$@")
-[ $# -gt 0 ] || steps=(newest whole fuzz repeat rdma mutants wheels debian12 debian13)
+[ $# -gt 0 ] || steps=(newest whole deaths fuzz repeat rdma mutants wheels debian12 debian13)
 for step in "${steps[@]}"; do
   case $step in
-    newest | whole | fuzz | repeat | rdma | mutants | wheels | debian12 | debian13) ;;
-    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    newest | whole | deaths | fuzz | repeat | rdma | mutants | wheels | debian12 | debian13) ;;
+    *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 

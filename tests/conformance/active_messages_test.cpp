@@ -246,8 +246,10 @@ TEST_P(ConformanceCActive, C12_KeepsWhatCameWithoutASecondCopy) {
   constexpr std::size_t count = 5;
   std::mutex mutex;
   std::vector<message> kept;
+  std::vector<const std::byte*> places;
   receiver().on_message(6, [&](message came) {
     const std::lock_guard guard(mutex);
+    places.push_back(came.data().data());
     kept.push_back(std::move(came));
   });
   const unsigned before = buffers_given_back;
@@ -260,6 +262,7 @@ TEST_P(ConformanceCActive, C12_KeepsWhatCameWithoutASecondCopy) {
   for (std::size_t i = 0; i < count; ++i) {
     ASSERT_EQ(kept[i].data().size(), size);
     EXPECT_TRUE(holds_pattern(kept[i].data(), i));
+    EXPECT_EQ(kept[i].data().data(), places[i]) << "it was copied when it was kept";
   }
   EXPECT_EQ(buffers_given_back, before) << "they are kept";
   kept.clear();
@@ -268,6 +271,36 @@ TEST_P(ConformanceCActive, C12_KeepsWhatCameWithoutASecondCopy) {
   EXPECT_TRUE(pair_.until([&] { return buffers_given_back >= before + lent; }))
       << buffers_given_back - before << " of " << count << " were no copies";
   receiver().on_message(6, {});
+}
+
+TEST_P(ConformanceCActive, G6_NamesOfTwoOwnersAreApart) {
+  std::atomic<int> tables{0};
+  std::atomic<int> graphs{0};
+  std::atomic<int> plain{0};
+  receiver().on_message({"tables", 3}, [&](const message&) { ++tables; });
+  receiver().on_message({"graphs", 3}, [&](const message&) { ++graphs; });
+  receiver().on_message(3, [&](const message&) { ++plain; });
+  for (int i = 0; i < 3; ++i) {
+    if (i < 1) sender().send(active_message{message_name("tables", 3)}, pattern(1));
+    if (i < 2) sender().send(active_message{message_name("graphs", 3)}, pattern(1));
+    sender().send(active_message{3}, pattern(1));
+  }
+  EXPECT_TRUE(pair_.until([&] { return tables + graphs + plain == 6; }));
+  EXPECT_EQ(tables, 1);
+  EXPECT_EQ(graphs, 2);
+  EXPECT_EQ(plain, 3);
+  // Two owners of one hash can not share a worker.
+  const message_name first("library-36869", 1);
+  const message_name second("library-68354", 1);
+  std::error_code ec;
+  receiver().on_message(first, [](const message&) {});
+  receiver().on_message(
+      second, [](const message&) {}, ec);
+  EXPECT_EQ(ec, errc::already_exists);
+  receiver().on_message({"tables", 3}, {});
+  receiver().on_message({"graphs", 3}, {});
+  receiver().on_message(3, {});
+  receiver().on_message(first, {});
 }
 
 TEST_P(ConformanceCActive, PeerThatLeavesBetweenHeaderAndPayload) {

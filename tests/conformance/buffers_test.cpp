@@ -19,6 +19,7 @@
 #include "ucx/buffer.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
+#include "ucx/memory_resources.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx::test {
@@ -98,13 +99,14 @@ TEST(ConformanceF, F4_SizesAreBytesAndChecked) {
 }
 
 TEST(ConformanceF, F6_PatternsTellEveryOtherByte) {
-  std::vector<std::byte> bytes = pattern(1000, 3);
-  EXPECT_TRUE(holds_pattern(bytes, 3));
-  EXPECT_FALSE(holds_pattern(bytes, 4));
-  for (std::size_t i = 0; i < bytes.size(); i += 111) {
-    bytes[i] ^= std::byte{1};
-    EXPECT_FALSE(holds_pattern(bytes, 3)) << i;
-    bytes[i] ^= std::byte{1};
+  buffer made(1000);
+  ucx::fill_pattern(made.bytes(), 3);
+  EXPECT_EQ(ucx::find_pattern_mismatch(made.bytes(), 3), std::nullopt);
+  EXPECT_NE(ucx::find_pattern_mismatch(made.bytes(), 4), std::nullopt) << "of another content";
+  for (std::size_t i = 0; i < made.size(); i += 111) {
+    made.bytes()[i] ^= std::byte{1};
+    EXPECT_EQ(ucx::find_pattern_mismatch(made.bytes(), 3), i);
+    made.bytes()[i] ^= std::byte{1};
   }
 }
 

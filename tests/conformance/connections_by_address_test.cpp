@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -229,6 +230,28 @@ TEST_P(ConformanceBByAddress, B26_B27_ManagersKeepConnections) {
   manager.wait_active("server").flush();
   manager.close();
   EXPECT_TRUE(manager.peers().empty());
+}
+
+TEST_P(ConformanceBByAddress, B27_ReconnectingMayBeRefused) {
+  connection_manager_options options;
+  options.reconnect.first_delay = 1ms;
+  std::atomic<int> asked{0};
+  std::atomic<bool> may{true};
+  options.on_attempt = [&](const managed_peer&) {
+    ++asked;
+    return may.load();
+  };
+  connection_manager manager(client_, options);
+  manager.add("server", address_);
+  endpoint first = manager.wait_active("server");
+  may = false;
+  first.close(close_mode::abort);  // as if it were lost
+  ASSERT_TRUE(until([&] { return manager.status("server")->state == connection_state::failed; }));
+  EXPECT_EQ(asked, 2) << "once for each attempt";
+  may = true;
+  manager.reconnect("server");
+  manager.wait_active("server").flush();
+  EXPECT_EQ(asked, 3);
 }
 
 std::vector<pair_options> pairs_by_address() {

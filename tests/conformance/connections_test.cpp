@@ -473,6 +473,40 @@ TEST_P(ConformanceB, B27_ReconnectingIsBounded) {
   EXPECT_FALSE(until([&] { return asked > 1 + options.reconnect.max_attempts; }, 100ms));
 }
 
+TEST_P(ConformanceB, B27_ReconnectingIsBoundedBehindALoss) {
+  std::mutex mutex;
+  std::optional<endpoint> accepted;
+  std::atomic<unsigned> came{0};
+  const listener door(server_, any_port, [&](connection_request request) {
+    if (++came > 1) return request.reject();
+    const std::lock_guard guard(mutex);
+    accepted.emplace(server_, std::move(request));
+  });
+  connection_manager_options options;
+  options.reconnect.first_delay = 1ms;
+  options.reconnect.max_delay = 2ms;
+  options.reconnect.max_attempts = 3;
+  connection_manager manager(client_, options);
+  manager.add("server", door.address());
+  manager.wait_active("server").close(close_mode::abort);  // as if it were lost
+  ASSERT_TRUE(until([&] { return manager.status("server")->state == connection_state::failed; }));
+  EXPECT_EQ(came, 1 + options.reconnect.max_attempts);
+  EXPECT_FALSE(until([&] { return came > 1 + options.reconnect.max_attempts; }, 100ms));
+}
+
+TEST_P(ConformanceB, G4_ErrorsHaveTheStatusOfUcx) {
+  const refusing_port held;
+  try {
+    const endpoint refused(client_, held.address());
+    FAIL() << "it was connected";
+  } catch (const error& failed) {
+    EXPECT_EQ(failed.code(), errc::connection_refused);
+    ASSERT_TRUE(failed.ucx_status());
+    EXPECT_LT(*failed.ucx_status(), 0);
+    EXPECT_TRUE(ucx_status_name(*failed.ucx_status()).starts_with("UCS_ERR_"));
+  }
+}
+
 TEST_P(ConformanceB, B28_ConnectionsReportWhatTheyCanDo) {
   const bool verbs = goes_over_verbs();
   const listener door(server_, any_port);

@@ -28,6 +28,7 @@
 #include "support/transports/network.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
+#include "ucx/memory_resources.hpp"
 #include "ucx/remote_atomic.hpp"
 #include "ucx/stream.hpp"
 
@@ -101,6 +102,51 @@ TEST_P(ConformanceD, D2_MapsTheCallersMemory) {
   region.write_at(1000, pattern(500, 3));
   region.flush();
   EXPECT_TRUE(holds_pattern(std::span(mine).subspan(1000, 500), 3));
+}
+
+/// With messages, the owner or its UCX writes where UCX alone may not.
+TEST(ConformanceDOfOneHost, D2_CallersMemoryIsReadAndWritten) {
+  context_options options = context_options_for(route::shared_memory);
+  options.features = feature::rma | feature::am | feature::wakeup;
+  const context there(options);
+  const context here(options);
+  worker owner(there, {.progress = progress_mode::sleeping_thread});
+  const worker reader(here);
+  endpoint connection(reader, owner.address());
+  connection.wait_connected();
+  std::vector<std::byte> mine = pattern(500'000, 2);
+  const memory_region mapped(there, std::span(mine), access::read_write);
+  EXPECT_EQ(mapped.bytes().data(), mine.data());
+  remote_region region(connection, mapped.descriptor());
+  std::vector<std::byte> into(mine.size());
+  region.read_at(0, into);
+  EXPECT_TRUE(holds_pattern(into, 2));
+  region.write_at(1000, pattern(400'000, 3));
+  region.flush();
+  owner.attributes();  // behind the owner's round, for ThreadSanitizer
+  EXPECT_TRUE(holds_pattern(std::span(mine).first(1000), 2));
+  EXPECT_TRUE(holds_pattern(std::span(mine).subspan(1000, 400'000), 3));
+}
+
+TEST_P(ConformanceD, G3_HandlesServeUcxsOwnCalls) {
+  fill_pattern(owned_.bytes().first(10'000), 4);
+  const bool by_rma = region_.transfer_method() == transfer_method::rma;
+  EXPECT_EQ(region_.native_key() != nullptr, by_rma);
+  if (!by_rma || (GetParam().reader != progress_mode::caller && !pair_.to_itself())) return;
+  if (pair_.to_itself() && GetParam().owner != progress_mode::caller) return;
+  std::vector<std::byte> into(10'000);
+  const ucp_request_param_t params = {};
+  ucs_status_ptr_t const begun =
+      ucp_get_nbx(pair_.connection->native_handle(), into.data(), into.size(),
+                  owned_.descriptor().address, region_.native_key(), &params);
+  ucs_status_t ended = UCS_PTR_STATUS(begun);
+  if (UCS_PTR_IS_PTR(begun)) {
+    EXPECT_TRUE(pair_.drive_until(
+        [&] { return (ended = ucp_request_check_status(begun)) != UCS_INPROGRESS; }));
+    ucp_request_free(begun);
+  }
+  EXPECT_EQ(ended, UCS_OK);
+  EXPECT_TRUE(holds_pattern(into, 4));
 }
 
 TEST_P(ConformanceD, D4_GrantsReadingOrWritingOnly) {
@@ -517,11 +563,21 @@ TEST(ConformanceF, F4_ReadOnlyAndScatteredMemoryDoNotCompile) {
 }
 
 TEST(ConformanceF, F6_PatternsAreFilledAndVerified) {
-  std::vector<std::byte> bytes = pattern(1000, 3);
-  EXPECT_TRUE(holds_pattern(bytes, 3));
-  EXPECT_FALSE(holds_pattern(bytes, 4));
-  bytes[999] ^= std::byte{1};
-  EXPECT_FALSE(holds_pattern(bytes, 3));
+  connected_pair pair;
+  memory_region owned = pair.allocate(100'000);
+  ucx::fill_pattern(owned.bytes(), 3);
+  remote_region region = pair.open(owned);
+  std::vector<std::byte> into(1000);
+  region.read_at(70'000, into);
+  EXPECT_EQ(ucx::find_pattern_mismatch(into, 3, 70'000), std::nullopt);
+  EXPECT_NE(ucx::find_pattern_mismatch(into, 3), std::nullopt) << "of another place";
+  EXPECT_NE(ucx::find_pattern_mismatch(into, 4, 70'000), std::nullopt) << "of another content";
+  into[999] ^= std::byte{1};
+  EXPECT_EQ(ucx::find_pattern_mismatch(into, 3, 70'000), 999U);
+  region.write_at(70'000, into);
+  region.flush();
+  pair.owner->attributes();  // behind the owner's round, for ThreadSanitizer
+  EXPECT_EQ(ucx::find_pattern_mismatch(owned.bytes(), 3), 70'999U);
 }
 
 TEST(ConformanceF, F11_EveryErrorHasItsOwnWordsAndOneCategory) {

@@ -74,9 +74,11 @@ TEST_P(ConformanceE, E2_E3_CancelsOneAndAll) {
   constexpr std::byte given_back{0x5a};
   fill_pattern(owned_.bytes(), 1);
   std::vector<std::vector<std::byte>> memory(20, std::vector<std::byte>(shared_size / 2));
+  int canceled = 0;
   const auto expect_end = [&](request& ended, std::vector<std::byte>& into) {
     EXPECT_TRUE(ended.done());
     const std::error_code how = ended.error();
+    if (how == errc::canceled) ++canceled;
     EXPECT_TRUE(!how || how == errc::canceled) << how.message();
     EXPECT_TRUE(how || holds_pattern(into, 1));
     std::ranges::fill(into, given_back);
@@ -98,9 +100,33 @@ TEST_P(ConformanceE, E2_E3_CancelsOneAndAll) {
   for (std::size_t i = 0; i < many.size(); ++i) many[i] = region_.start_read_at(0, memory[i]);
   EXPECT_EQ(pair_.reader().cancel_all(30s), 0U);
   for (std::size_t i = 0; i < many.size(); ++i) expect_end(many[i], memory[i]);
+  // This thread alone would take the answers, and has not since it asked for them.
+  if (region_.transfer_method() == transfer_method::message && !pair_.reader_loop &&
+      !pair_.to_itself() && GetParam().reader == progress_mode::caller) {
+    EXPECT_GE(canceled, static_cast<int>(many.size()));
+  }
   region_.read_at(0, into_);
   EXPECT_TRUE(holds_pattern(into_, 1)) << "the connection is as good as before";
   for (const std::vector<std::byte>& each : memory) EXPECT_TRUE(all_bytes_are(each, given_back));
+}
+
+TEST_P(ConformanceE, G5_RequestsSayWhatTheyDoInParts) {
+  request read = region_.start_read_at(0, into_);
+  const request_attributes told = read.attributes();
+  // What was done at once has none.
+  if (region_.transfer_method() == transfer_method::message) {
+    EXPECT_EQ(told.kind, operation_kind::read);
+  }
+  if (told.kind != operation_kind::none) {
+    const request_attributes all{.kind = operation_kind::read,
+                                 .size = into_.size(),
+                                 .memory = memory_kind::host,
+                                 .connection = pair_.connection->id(),
+                                 .peer = pair_.connection->peer()};
+    EXPECT_EQ(told, all);
+  }
+  read.wait();
+  EXPECT_EQ(read.attributes(), told) << "it has ended";
 }
 
 TEST_P(ConformanceE, E6_WaitsForOneOrAllOfMany) {
@@ -154,6 +180,18 @@ TEST_P(ConformanceE, E20_TimersNeedNoSignals) {
   EXPECT_FALSE(pair_.reader().call_after(1h, [] { ADD_FAILURE(); }).wait_for(1ms));
   EXPECT_TRUE(alarm.wait_for(30s));
   EXPECT_FALSE(early);
+}
+
+TEST_P(ConformanceE, E20_G7_TimersRepeatUntilTheyAreCanceled) {
+  std::atomic<int> calls{0};
+  scheduled_call every = pair_.reader().call_every(1ms, [&] { ++calls; });
+  EXPECT_TRUE(pair_.drive_until([&] { return calls >= 3; }));
+  EXPECT_FALSE(every.done());
+  EXPECT_TRUE(every.cancel());
+  EXPECT_TRUE(every.done());
+  const int last = calls;
+  EXPECT_TRUE(pair_.reader().call_after(5ms, [] {}).wait_for(30s));
+  EXPECT_EQ(calls, last);
 }
 
 INSTANTIATE_TEST_SUITE_P(Pairs, ConformanceE, testing::ValuesIn(every_pair()), name_of_pair);

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -16,6 +17,10 @@
 #include <vector>
 
 #include "plain_owner.hpp"
+#include "support/bytes/hex.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/process/child_process.hpp"
+#include "support/process/test_peer.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/remote_atomic.hpp"
@@ -47,6 +52,19 @@ bool is_newer_than(unsigned major, unsigned minor) {
   return std::pair(found[0], found[1]) >= std::pair(major, minor);
 }
 
+/// Expects that a region is not opened because it can not be reached so; returns the words.
+std::string why_not_opened(const endpoint& over, const remote_descriptor& memory,
+                           const remote_region_options& options = {}) {
+  try {
+    const remote_region refused(over, memory, options);
+  } catch (const error& why) {
+    EXPECT_EQ(why.code(), errc::not_supported);
+    return why.what();
+  }
+  ADD_FAILURE() << "it was opened";
+  return {};
+}
+
 /// Waits without end for nobody: each use of a dead or stopped peer ends within this.
 constexpr std::chrono::seconds plain_bound{20};
 
@@ -54,13 +72,20 @@ TEST(PlainPeer, OverTcpIsRefusedUnlessItIsTrusted) {
   plain_owner owner("tcp", "address", "own");
   plain_reader reader({"tcp"});
   const endpoint connection = reader.connect(owner.address());
-  try {
-    const remote_region refused(connection, owner.descriptor());
-    FAIL() << "it was opened";
-  } catch (const error& why) {
-    EXPECT_EQ(why.code(), errc::not_supported);
-    EXPECT_THAT(why.what(), HasSubstr("only emulates RMA"));
-    EXPECT_THAT(why.what(), HasSubstr("trusted_peer"));
+  const std::string why = why_not_opened(connection, owner.descriptor());
+  EXPECT_THAT(why, HasSubstr("only emulates RMA"));
+  EXPECT_THAT(why, HasSubstr("trusted_peer"));
+}
+
+TEST(PlainPeer, ByAnotherMethodIsToldOfTheOnesThatThereAre) {
+  plain_owner owner("tcp", "address", "own");
+  plain_reader reader({"tcp"});
+  const endpoint connection = reader.connect(owner.address());
+  for (const transfer_method each :
+       {transfer_method::message, transfer_method::mapped, transfer_method::cma}) {
+    const std::string why =
+        why_not_opened(connection, owner.descriptor(), {.transfer_method = each});
+    EXPECT_THAT(why, HasSubstr("ask for transfer_method::rma"));
   }
 }
 
@@ -95,6 +120,17 @@ TEST_P(TrustedPlainPeer, IsReadAndWritten) {
   region.write_at(0, ones);
   region.flush();
   EXPECT_EQ(owner_.ask("sum"), std::to_string(plain_size));
+}
+
+TEST_P(TrustedPlainPeer, OfWhateverKindIsLeftToUcx) {
+  const endpoint connection = connect();
+  remote_descriptor memory = owner_.descriptor(access::read);
+  memory.kind = memory_kind::cuda;
+  remote_region region(connection, memory, {.trusted_peer = true});
+  EXPECT_EQ(region.transfer_method(), transfer_method::rma);
+  std::vector<std::byte> into(1000);
+  region.read_at(5, into);
+  EXPECT_TRUE(letters(into, 5));
 }
 
 TEST_P(TrustedPlainPeer, IsAStream) {
@@ -284,10 +320,11 @@ TEST(PlainPeerOfThisHost, OfItsOwnMemoryIsReadByCma) {
   plain_owner owner("posix,cma,self", "address", "own");
   plain_reader reader({"posix", "cma", "self"});
   const endpoint connection = reader.connect(owner.address());
-  std::error_code ec;
   if (!is_newer_than(1, 22)) {
-    const remote_region refused(connection, owner.descriptor(access::read), {}, ec);
-    EXPECT_EQ(ec, errc::not_supported);
+    const std::string why = why_not_opened(connection, owner.descriptor(access::read));
+    EXPECT_THAT(why, HasSubstr("UCX before 1.22 does not read it by CMA"));
+    EXPECT_THAT(why, HasSubstr("UCP_MEM_MAP_ALLOCATE"));
+    EXPECT_THAT(why, HasSubstr("trusted_peer"));
     GTEST_SKIP() << "this UCX does not read memory by CMA";
   }
   remote_region region(connection, owner.descriptor(access::read));
@@ -300,18 +337,22 @@ TEST(PlainPeerOfThisHost, OfItsOwnMemoryIsReadByCma) {
   owner.process().resume();
 }
 
+TEST(PlainPeerOfThisHost, OfItsOwnMemoryWithoutCmaIsRefused) {
+  plain_owner owner("posix,self", "address", "own");
+  plain_reader reader({"posix", "self"});
+  const endpoint connection = reader.connect(owner.address());
+  const std::string why = why_not_opened(connection, owner.descriptor(access::read));
+  EXPECT_THAT(why, HasSubstr(is_newer_than(1, 22) ? "no transport \"cma\"" : "UCX before 1.22"));
+  EXPECT_THAT(why, HasSubstr("UCP_MEM_MAP_ALLOCATE"));
+  EXPECT_THAT(why, HasSubstr("trusted_peer"));
+}
+
 TEST(PlainPeerOfThisHost, OfItsOwnMemoryIsWrittenWhereItIsTrusted) {
   if (!is_newer_than(1, 22)) GTEST_SKIP() << "this UCX does not read memory by CMA";
   plain_owner owner("posix,cma,self", "address", "own");
   plain_reader reader({"posix", "cma", "self"});
   const endpoint connection = reader.connect(owner.address());
-  try {
-    const remote_region refused(connection, owner.descriptor());
-    FAIL() << "it was opened";
-  } catch (const error& why) {
-    EXPECT_EQ(why.code(), errc::not_supported);
-    EXPECT_THAT(why.what(), HasSubstr("trusted_peer"));
-  }
+  EXPECT_THAT(why_not_opened(connection, owner.descriptor()), HasSubstr("trusted_peer"));
   remote_region region(connection, owner.descriptor(), {.trusted_peer = true});
   const std::vector<std::byte> ones(plain_size, std::byte{1});
   region.write_at(0, ones);
@@ -333,6 +374,40 @@ TEST(PlainPeerOfThisHost, ThatIsKilledEndsReadsOrLeavesTheBytes) {
       << ec.message();
   EXPECT_TRUE(ec || letters(into)) << "the mapping keeps the last bytes";
 }
+
+/// A process that has UCX alone uses a region of this library's in another process.
+class PlainUserOfOurRegion : public testing::TestWithParam<const char*> {
+ protected:
+  bool over_tcp() const { return std::string(GetParam()) == "tcp"; }
+};
+
+TEST_P(PlainUserOfOurRegion, ReadsAndWritesIt) {
+  const std::string transports = over_tcp() ? "tcp" : "posix,cma,self";
+  test_peer owner(over_tcp() ? "tcp" : "shared");
+  const remote_descriptor memory = owner.allocate(plain_size, 7);
+  std::ostringstream base;
+  base << std::hex << memory.address;
+  const auto use = [&](const char* way) {
+    child_process user(
+        sibling_program("ucxio-plain-peer"),
+        {transports, way, to_hex(parse_worker_address(owner.ask("address")).native()),
+         to_hex(memory.remote_key), base.str(), std::to_string(plain_size)});
+    const std::string began = user.read_line(60s).value_or("nothing");
+    EXPECT_TRUE(began.starts_with("moving ")) << began;
+    user.write_line("enough");
+    EXPECT_EQ(user.read_line(60s), "ended 0");
+    return began.substr(began.rfind(' ') + 1);
+  };
+  std::uint64_t sum = 0;
+  for (const std::byte each : pattern(plain_size, 7)) sum += std::to_integer<std::uint64_t>(each);
+  EXPECT_EQ(use("read"), std::to_string(sum));
+  EXPECT_EQ(owner.ask("holds 7"), "yes") << "a read changed it";
+  use("write");
+  EXPECT_EQ(owner.ask("holds 7"), "no");
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, PlainUserOfOurRegion, testing::Values("tcp", "host"),
+                         [](const auto& instance) { return std::string(instance.param); });
 
 }  // namespace
 }  // namespace ucx::test

@@ -4,12 +4,13 @@
 // It moves all of the memory without end, from the fourth time on within SECONDS each. It prints
 // "moving MICROSECONDS" after the third time (how long that took), and "ended VALUE" (of ucx::errc)
 // when a transfer failed. A line ends it with 0. With "stops" it stops itself in the middle of the
-// fourth time, and then prints "late ROUNDS" first: so many rounds of the worker ended that
-// transfer. Where a transfer timed out, it moves all of it once more, in any time, and prints
-// "again VALUE".
+// fourth time, and then prints "late MILLISECONDS" first: so long behind its deadline that transfer
+// ended, or behind the moment when this process went on. Where a transfer timed out, it moves all
+// of it once more, in any time, and prints "again VALUE".
 #include <poll.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdlib>
@@ -28,6 +29,8 @@
 
 namespace ucx::test {
 namespace {
+
+using clock = std::chrono::steady_clock;
 
 constexpr io_options in_any_time{.timeout = std::chrono::seconds(120)};
 
@@ -61,11 +64,14 @@ struct plain_use {
   std::error_code move_and_stop() {
     request moved =
         writes ? region.start_write_at(0, bytes, within) : region.start_read_at(0, bytes, within);
+    const auto deadline = clock::now() + within.timeout;
     driven.progress();
     ::raise(SIGSTOP);
-    int rounds = 0;
-    for (; !moved.done(); ++rounds) driven.progress();
-    std::cout << "late " << rounds << std::endl;
+    const auto due = std::max(clock::now(), deadline);
+    while (!moved.done() && clock::now() < due + std::chrono::minutes(1)) driven.progress();
+    const auto late = std::max(clock::now() - due, clock::duration::zero());
+    std::cout << "late " << std::chrono::duration_cast<std::chrono::milliseconds>(late).count()
+              << std::endl;
     return moved.error();
   }
 

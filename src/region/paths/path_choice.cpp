@@ -1,5 +1,6 @@
 #include "region/paths/path_choice.hpp"
 
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -51,7 +52,8 @@ result<path_choice> only(result<std::unique_ptr<transfer_path>> opened) {
 result<path_choice> choose_foreign(peer_region& region, transfer_method wanted, bool trusted) {
   constexpr const char* why_not = "the region is foreign, and UCX alone reaches it";
   if (wanted != transfer_method::automatic && wanted != transfer_method::rma) {
-    return failure{errc::not_supported, why_not};
+    return failure{errc::not_supported,
+                   std::string(why_not) + ": ask for transfer_method::rma or automatic"};
   }
   auto by_rma = rma_path::open(region, trusted);
   if (!by_rma) return std::move(by_rma).why();

@@ -24,6 +24,9 @@ constexpr const char* only_by_cma =
     "UCX writes the memory by CMA only, which the owner can not revoke: open it to read; "
     "remote_region_options::trusted_peer allows it";
 constexpr const char* would_help = "; remote_region_options::trusted_peer allows it";
+constexpr const char* would_help_here =
+    "; UCX maps memory that it allocated itself (UCP_MEM_MAP_ALLOCATE), and over TCP "
+    "remote_region_options::trusted_peer allows it";
 
 }  // namespace
 
@@ -89,12 +92,15 @@ result<void> rma_path::look_at_memory(bool cma, bool trusted) {
   unsigned minor = 0;
   unsigned patch = 0;
   api.get_version(&major, &minor, &patch);
-  if (cma && std::pair(major, minor) >= std::pair(1U, 22U)) {
+  const bool reads_by_cma = std::pair(major, minor) >= std::pair(1U, 22U);
+  if (cma && reads_by_cma) {
     if (writes_ || !wants_to_write || region_.has_answers()) return {};
     return failure{errc::not_supported, only_by_cma};
   }
-  return failure{errc::not_supported,
-                 "the memory is not shareable, and this UCX does not read it by CMA"};
+  const std::string why = std::string("the memory is not shareable, and ") +
+                          (reads_by_cma ? "the connection has no transport \"cma\" to read it"
+                                        : "UCX before 1.22 does not read it by CMA");
+  return failure{errc::not_supported, why + (region_.descriptor().foreign ? would_help_here : "")};
 }
 
 void rma_path::drop_key() noexcept {

@@ -23,7 +23,7 @@ rows() {
         *) echo "$letter$i | name | tests/unit/base/pool_test.cpp: Grows" ;;
       esac
     done
-  done <<<$'A 13\nB 30\nC 26\nD 20\nE 22\nF 12'
+  done <<<$'A 13\nB 30\nC 26\nD 20\nE 22\nF 12\nG 9'
 }
 fresh_tree() {
   rm -rf "${tree:?}"/*
@@ -47,8 +47,9 @@ catches() { # WHERE SED_SCRIPT FILE
 
 fresh_tree
 "$check" "$tree" || { echo "a tidy tree is refused"; exit 1; }
-for id in A1 A13 B30 C26 D20 E22 F7 F12; do catches $list "/^$id |/d" $list; done
+for id in A1 A13 B30 C26 D20 E22 F7 F12 G9; do catches $list "/^$id |/d" $list; done
 catches $list 's/^F12 |/F13 |/' $list
+catches $list 's/^G9 |/G10 |/' $list
 catches $list '/^F12 |/{p;s/F12/F13/}' $list
 catches $list '/^C3 |/p' $list
 catches $list 's/^C4 |/c4 |/' $list
