@@ -2,8 +2,7 @@
 # What takes too long for every change (.ci/run has that): some eight hours on two processors.
 #   tests/run-long.sh [STEP...]          all steps, or these
 #   newest    20 min: all tests, built against and run with the newest UCX
-#   whole     90 min: the sanitizers over all rounds of the tests, of which .ci/run does one in eight; with ASan also
-#                     the tests of peers that have UCX alone
+#   whole     80 min: the sanitizers over all rounds of the tests, of which .ci/run does one in eight
 #   deaths    60 min: fifty deaths of each kind beside peers that have UCX alone, on the system's and the newest UCX
 #   fuzz      45 min: each fuzzer for ten minutes
 #   repeat    60 min: all tests five times, and five times with both processors busy
@@ -33,9 +32,6 @@ whole() {
   cmake --build build/asan-whole --target ucxio-{unit,device,gpu,fabric,conformance}-tests ucxio-loaded-ucx &&
     build/asan-whole/bin/ucxio-loaded-ucx "$(tests/support/run/newest_ucx.sh --version)" &&
     tests/support/run/run_ctest.sh build/asan-whole '^(unit|device|gpu|fabric|conformance)$' || outcome=1
-  cmake --build build/asan-whole --target ucxio-{process-tests,test-peer,plain-peer,plain-user} &&
-    UCX_MEM_BISTRO_GRACE_DURATION=1ms UCXIO_CASES='*Plain*' \
-      tests/support/run/run_ctest.sh build/asan-whole '^process$' || outcome=1
   cmake --build build/tsan-whole --target ucxio-{unit,device,fabric,conformance}-tests &&
     setarch "$(uname -m)" -R tests/support/run/run_ctest.sh build/tsan-whole '^(unit|device|fabric|conformance)$' || outcome=1
   return $outcome
@@ -109,7 +105,7 @@ steps=("$@")
 for step in "${steps[@]}"; do
   case $step in
     newest | whole | deaths | fuzz | repeat | rdma | mutants | wheels | debian12 | debian13) ;;
-    *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 
