@@ -222,9 +222,10 @@ TEST(CallGate, HidesFunctionsAsIfTheyWereNotThere) {
                                                       .function = number,
                                                       .name = called.name()},
                                                      context, &gate);
+    const std::vector<std::byte> bytes = answer.joined();
     std::string text = "done";
     try {
-      call_reader result = called.decode(answer.joined());
+      call_reader result = called.decode(bytes);
       if (kind == detail::call_kind::bind) number = result.unsigned_integer();
     } catch (const error& failed) {
       EXPECT_EQ(failed.code(), errc::no_such_name);
