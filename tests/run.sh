@@ -73,7 +73,6 @@ choose() {
   for name in "${chosen[@]}"; do
     [[ " $programs " == *" $name "* ]] || { targets=(all) && break; }
     targets+=("ucxio-$name-tests")
-    if [ "$name" = process ]; then targets+=(ucxio-test-peer); fi
   done
 }
 
