@@ -122,7 +122,7 @@ class tls_context {
   virtual void watch() noexcept = 0;
   /// Returns a number that changes with the tokens and the certificates.
   virtual std::uint64_t version() const noexcept = 0;
-  /// Returns whether certificates are shown and accepted, which does not change.
+  /// Returns whether certificates are shown, which does not change.
   virtual bool has_certificates() const noexcept = 0;
   /// Reads the files of certificates again. A failure leaves the old ones in force.
   /// Errors: those of `make_tls`; not_supported (there are none).
@@ -154,6 +154,7 @@ struct tls_settings {
   std::uint64_t records_per_key = std::uint64_t{1} << 22U;
   std::chrono::milliseconds longest_invitation = std::chrono::minutes(10);
   certificate_files certificates = {};           ///< Empty: there are none.
+  bool accepts_certificates = true;              ///< With false only clients have them.
   std::function<std::time_t()> wall_clock = {};  ///< Empty: the system's, for certificates.
 };
 

@@ -160,7 +160,7 @@ result<void> openssl_context::check_user(const std::string& towards,
 }
 
 std::unique_ptr<tls_session> openssl_context::accept(std::shared_ptr<meeting_book> keys) {
-  auto shown = keys ? nullptr : certificates();
+  auto shown = keys || !settings_.accepts_certificates ? nullptr : certificates();
   if (shown) {
     SSL_CTX* const context = shown->server();
     return std::make_unique<openssl_session>(shared_from_this(), context, std::nullopt,

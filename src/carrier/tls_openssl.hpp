@@ -36,7 +36,9 @@ class openssl_context final : public tls_context,
   /// Returns whether OpenSSL offers what is needed.
   bool open() noexcept;
 
-  bool can_accept() const noexcept override { return has_certificates() || keys()->accepts_any(); }
+  bool can_accept() const noexcept override {
+    return (has_certificates() && settings_.accepts_certificates) || keys()->accepts_any();
+  }
   bool can_connect(std::string_view towards) const noexcept override {
     if (towards.empty()) towards = settings_.towards;
     return takes_certificate(towards) || keys()->used(towards) != nullptr;

@@ -321,7 +321,7 @@ result<socket_address> server_place::address_of(const std::string& text) {
 result<ucx::context> server_place::make_context() const {
   device_limit limit;
   if (asks_for_sockets(context)) {
-    // The address decides.
+    limit.is_of_server = true;  // the address decides which devices it has
   } else if (!local.empty() || !insecure) {
     limit = devices_of(local.empty() ? socket_address("127.0.0.1:0") : local);
   } else {

@@ -184,6 +184,54 @@ TEST_F(CertificateServer, TakesTheClientsFilesFromTheEnvironment) {
             std::string("owner, certificate \"") + name_of_build + '"');
 }
 
+/// A user exports the variables for programs that connect.
+TEST_F(CertificateServer, GoesByItsOptionsAlone) {
+  token_file(folder_ / "tokens").create("alice");
+  const certificate_files both =
+      authority_.issue("both", {.names = "IP:127.0.0.1", .usage = "serverAuth,clientAuth"});
+  servers_ = {};
+  std::optional<server> serving;
+  {
+    const test::changed_variable cert("UCXIO_CERT", both.cert.c_str());
+    const test::changed_variable key("UCXIO_KEY", both.key.c_str());
+    const test::changed_variable ca("UCXIO_CA", both.ca.c_str());
+    serving.emplace(served());
+  }
+  EXPECT_EQ(failure_towards(*serving, clients_).first, errc::permission_denied);
+  std::error_code ec;
+  serving->reload_certificates(ec);
+  EXPECT_EQ(ec, errc::not_supported);
+}
+
+TEST_F(CertificateServer, NeedsAnIdentityBeyondTheEnvironment) {
+  const test::changed_variable cert("UCXIO_CERT", servers_.cert.c_str());
+  const test::changed_variable key("UCXIO_KEY", servers_.key.c_str());
+  const test::changed_variable ca("UCXIO_CA", servers_.ca.c_str());
+  server_options options;
+  options.bind = "0.0.0.0:0";
+  options.context.token_file = folder_ / "none";
+  try {
+    const server open(options);
+    ADD_FAILURE() << "it listens at " << open.url();
+  } catch (const error& thrown) {
+    EXPECT_EQ(thrown.code(), errc::permission_denied) << thrown.what();
+  }
+}
+
+/// A context of a program that listens and connects has the files for connecting.
+TEST_F(CertificateServer, ListensByItsOptionsAlone) {
+  const test::changed_variable cert("UCXIO_CERT", clients_.cert.c_str());
+  const test::changed_variable key("UCXIO_KEY", clients_.key.c_str());
+  const test::changed_variable ca("UCXIO_CA", clients_.ca.c_str());
+  context_options options{.transports = {"tls"}, .share_memory = false};
+  options.token_file = folder_ / "none";
+  context bare(options);
+  worker driver(bare);
+  std::error_code ec;
+  const listener none(driver, socket_address("127.0.0.1:0"), {}, ec);
+  EXPECT_EQ(ec, errc::permission_denied);
+}
+
 TEST_F(CertificateServer, EndsAConnectionWhoseCertificateWasRevoked) {
   servers_.crl = authority_.write_crl();
   server serving = served();
