@@ -80,12 +80,15 @@ ucs_status_t openssl_session::status_of_fault() const noexcept {
 /// One alert for all: a stranger does not learn what is wrong. The log does.
 bool openssl_session::judge(bool is_good, X509_STORE_CTX* at) noexcept {
   X509* const leaf = X509_STORE_CTX_get0_cert(at);
+  const bool is_leaf = X509_STORE_CTX_get_error_depth(at) == 0;
   int fault = is_good ? X509_V_OK : X509_STORE_CTX_get_error(at);
-  if (is_good && X509_STORE_CTX_get_error_depth(at) == 0) {
-    fault = fault_of_leaf(leaf, towards_.has_value());
-  }
+  if (!is_good && fault == X509_V_OK) fault = X509_V_ERR_UNSPECIFIED;
+  if (is_good && is_leaf) fault = fault_of_leaf(leaf, towards_.has_value());
   try {
-    if (!towards_) (fault == X509_V_OK ? certificate_ : claimed_) = name_of_certificate(leaf);
+    if (!towards_ && leaf != nullptr) {
+      if (fault != X509_V_OK) claimed_ = name_of_certificate(leaf);
+      if (fault == X509_V_OK && is_leaf) certificate_ = name_of_certificate(leaf);
+    }
   } catch (const std::bad_alloc&) {
     fault = X509_V_ERR_OUT_OF_MEM;
   }
