@@ -60,8 +60,6 @@ class tls_session {
   virtual const char* certificate_fault() noexcept = 0;
   /// Returns in how many seconds that has to be asked again, at the latest; nothing without one.
   virtual std::optional<std::chrono::seconds> certificate_time() const noexcept = 0;
-  /// Returns whether this side's certificate has been sent. The peer may refuse it afterwards.
-  virtual bool has_shown_certificate() const noexcept = 0;
 
   /// Of a server's side: returns whether the peer has shown the code of an invitation, and no
   /// token. It gets a token, and nothing else.

@@ -121,9 +121,6 @@ class openssl_session final : public tls_session {
   const std::string& certificate() const noexcept override { return certificate_; }
   const char* certificate_fault() noexcept override;
   std::optional<std::chrono::seconds> certificate_time() const noexcept override;
-  bool has_shown_certificate() const noexcept override {
-    return is_open_ && towards_ && certificates_;
-  }
   bool is_invited() const noexcept override { return has_shown_code_; }
   handshake redeem() noexcept override;
   ::ssize_t read(int socket, std::span<const ::iovec> parts,

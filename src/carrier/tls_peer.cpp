@@ -126,9 +126,10 @@ bool openssl_session::has_proven_certificate() noexcept {
 
 /// The server looks at the certificate when this side's handshake is done.
 void openssl_session::note_alert() noexcept {
-  if (has_shown_certificate() && is_alert(ERR_peek_last_error())) {
-    why_ = status_certificate_refused;
-  }
+  const unsigned long code = ERR_peek_last_error();
+  if (!is_open_ || !towards_ || !certificates_ || !is_alert(code)) return;
+  why_ = status_certificate_refused;
+  if (const char* const words = ERR_reason_error_string(code)) reason_ = words;
 }
 
 std::string openssl_session::words() const {

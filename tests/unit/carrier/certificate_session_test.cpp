@@ -102,6 +102,7 @@ class CertificateSession : public testing::Test {
       EXPECT_EQ(client_->read(client_socket_.get(), {&part, 1}, scratch_), -1);
     }
     EXPECT_EQ(client_->why(), status_certificate_refused);
+    EXPECT_THAT(client_->words(), HasSubstr("alert handshake failure"));  // one for all
     EXPECT_EQ(carrier_failure_of(client_->why())->code, errc::permission_denied);
   }
   /// The client has refused the server, and says why.
@@ -338,6 +339,17 @@ TEST_F(CertificateSession, IsRefusedWhereAKeyOfAMeetingIsExpected) {
   shake_on();
   EXPECT_EQ(server_state_, shaken::failed);
   EXPECT_EQ(client_->why(), status_certificate_refused);
+}
+
+/// A server that ends in that moment refuses nobody: the client may try again.
+TEST_F(CertificateSession, IsNotRefusedByAnEndWithoutAWord) {
+  shake(servers_, clients_);
+  ASSERT_TRUE(both_are_done()) << server_->words();
+  server_socket_ = owned_descriptor();
+  std::byte one = {};
+  const ::iovec part{&one, 1};
+  EXPECT_EQ(client_->read(client_socket_.get(), {&part, 1}, scratch_), -1);
+  EXPECT_EQ(client_->why(), UCS_OK);
 }
 
 TEST_F(CertificateSession, EndsWhenItExpires) {
