@@ -122,7 +122,11 @@ class tls_context {
   virtual std::uint64_t version() const noexcept = 0;
   /// Returns whether certificates are shown, which does not change.
   virtual bool has_certificates() const noexcept = 0;
-  /// Reads the files of certificates again. A failure leaves the old ones in force.
+  /// Returns whether a connection without `towards` needs one: a certificate is for a name or an
+  /// address, and the settings have none.
+  virtual bool needs_address() const noexcept = 0;
+  /// Reads the files of certificates again. A failure leaves the old ones in force; one of this
+  /// side's own certificate leaves just that.
   /// Errors: those of `make_tls`; not_supported (there are none).
   virtual result<void> reload_certificates() = 0;
   /// REQUIRES: `told` is removed before it goes.
