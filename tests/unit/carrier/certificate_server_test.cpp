@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -23,11 +24,15 @@
 #include "ucx/access_rules.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"
+#include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
+#include "ucx/listener.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/server.hpp"
+#include "ucx/socket_address.hpp"
 #include "ucx/token_file.hpp"
 #include "ucx/url.hpp"
+#include "ucx/worker.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -203,6 +208,26 @@ TEST_F(CertificateServer, GoesByItsOptionsAlone) {
   EXPECT_EQ(ec, errc::not_supported);
 }
 
+/// Who connects by an address alone has that in the server's certificate.
+TEST_F(CertificateServer, IsOfTheAddressThatIsDialled) {
+  context_options options{.transports = {"tls"}, .share_memory = false};
+  options.token_file = folder_ / "none";
+  options.certificates = clients_;
+  context bare(options);
+  worker driver(bare);
+  const server serving = served();
+  const auto port_of = [](const server& of) {
+    return socket_address("127.0.0.1", url(of.url()).port());
+  };
+  const endpoint there(driver, port_of(serving));
+  EXPECT_TRUE(logs("was let in by the certificate"));
+  servers_ = authority_.issue("server", {.names = "DNS:node7", .usage = "serverAuth"});
+  const server elsewhere = served();
+  std::error_code ec;
+  const endpoint refused(driver, port_of(elsewhere), {}, ec);
+  EXPECT_EQ(ec, errc::not_secure);
+}
+
 TEST_F(CertificateServer, NeedsAnIdentityBeyondTheEnvironment) {
   const test::changed_variable cert("UCXIO_CERT", servers_.cert.c_str());
   const test::changed_variable key("UCXIO_KEY", servers_.key.c_str());
@@ -249,9 +274,11 @@ TEST_F(CertificateServer, EndsAConnectionWhoseCertificateWasRevoked) {
 }
 
 TEST_F(CertificateServer, KeepsItsCertificatesWhereAFileIsWrong) {
+  servers_.ca = folder_ / "trusted.pem";
+  std::filesystem::copy_file(authority_.ca(), servers_.ca);
   server serving = served();
   client connected = client_of(serving, clients_);
-  std::ofstream(servers_.cert) << "garbage";
+  std::ofstream(servers_.ca) << "garbage";
   std::error_code ec;
   serving.reload_certificates(ec);
   EXPECT_EQ(ec, errc::bad_configuration);
