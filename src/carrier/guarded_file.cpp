@@ -41,7 +41,7 @@ bool is_descriptor(const std::filesystem::path& file) {
   return folder == "/dev/fd" || folder == "/proc/self/fd";
 }
 
-/// Who may write a folder can put other files in it, of those that this side would trust.
+/// A user that may write a folder can put other files in it, of those that this side would trust.
 result<void> check_folder_of(const std::filesystem::path& file, const std::string& doing) {
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
   struct ::stat facts = {};

@@ -43,7 +43,7 @@ class certificate_set {
     owned_by_openssl<SSL_CTX> client;
   };
 
-  /// What a side shows: its certificate first.
+  /// The chain begins with the certificate of the key.
   struct own_pair {
     std::vector<owned_by_openssl<X509>> chain;
     owned_by_openssl<EVP_PKEY> key;
