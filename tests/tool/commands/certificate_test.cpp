@@ -113,7 +113,7 @@ class CertificateVariables : public CertificateOfServe {
     std::filesystem::create_directory(folder_ / "store");
     std::ofstream(folder_ / "store/x") << "a text";
   }
-  /// Starts a server with these variables, which nobody else has.
+  /// Starts a server with these variables. This process has none of them.
   tool_server served(const arguments& words) const {
     const changed_variable cert("UCXIO_CERT", servers_.cert.c_str());
     const changed_variable key("UCXIO_KEY", servers_.key.c_str());
@@ -127,7 +127,7 @@ class CertificateVariables : public CertificateOfServe {
   const changed_variable run_{"XDG_RUNTIME_DIR", (folder_ / "run").c_str()};
 };
 
-TEST_F(CertificateVariables, LetNobodyIn) {
+TEST_F(CertificateVariables, LetNoClientIn) {
   const tool_server server = served({file("notes.txt")});
   const command_result refused = run_tool(with({"cat", server.url("notes.txt")}, clients_));
   EXPECT_THAT(refused.err, HasSubstr("refused the certificate"));
