@@ -121,9 +121,9 @@ struct context_options {
   /// The file, or descriptor ("/dev/fd/3"), that has the tokens for the transport "tls". Empty: the
   /// variable `UCXIO_TOKEN`, else `~/.config/ucxio/tokens` (`ucx::token_file`).
   std::filesystem::path token_file = {};
-  /// Certificates for the transport "tls", beside tokens. All empty: the files that `UCXIO_CERT`,
-  /// `UCXIO_KEY`, `UCXIO_CA` and `UCXIO_CRL` name, if any. A client that has one shows no token,
-  /// unless a line of the file of tokens is for that server.
+  /// Certificates for the transport "tls", beside tokens. All empty: listeners accept none; clients
+  /// take the files that `UCXIO_CERT`, `UCXIO_KEY`, `UCXIO_CA` and `UCXIO_CRL` name, if any. They
+  /// show no token then, unless a line of the file of tokens is for that server.
   certificate_files certificates = {};
   /// Users, by their numbers, whose clients are let in over a Unix socket, and whose servers are
   /// trusted there (`ucx+unix`). This user and root always are. The overflow user (65534), which

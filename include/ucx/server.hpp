@@ -214,7 +214,7 @@ class UCXIO_EXPORT server {
 
   /// Reads the files of the server's certificates again (`certificate_files`). Connections whose
   /// certificate does not count any more, because it was revoked or its CA is none any more, end
-  /// when their worker is driven. An error leaves the old ones in force.
+  /// when their worker is driven. An error leaves the old ones in force; one of the own, just that.
   /// Errors: not_supported (there are none), and those of making a context with them.
   void reload_certificates(std::error_code& ec = throws);
 

@@ -80,10 +80,7 @@ void carrier_endpoint::fail(ucs_status_t why) noexcept {
   if (stage_ == stage::failed) return;
   if (was_refused()) why = status_user_refused;
   // A peer that does not want the connection ends it, before it has said anything.
-  if (!greeted_ && why == UCS_ERR_CONNECTION_RESET) {
-    const bool has_shown = tls_ && tls_->has_shown_certificate();
-    why = has_shown ? status_certificate_refused : UCS_ERR_REJECTED;
-  }
+  if (!greeted_ && why == UCS_ERR_CONNECTION_RESET) why = UCS_ERR_REJECTED;
   stage_ = stage::failed;
   failure_ = why;
   drop_socket();

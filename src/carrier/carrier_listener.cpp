@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <new>
 #include <optional>
 #include <span>
@@ -42,8 +43,8 @@ constexpr unsigned most_let_in = 16;
 constexpr int kept_descriptors = 32;
 /// A step of a handshake is followed by so many times its length for those who are connected.
 constexpr int share_of_others = 4;
-/// But not longer: the thread may have been elsewhere meanwhile.
-constexpr std::chrono::milliseconds longest_pause{2};
+/// But not longer. The longest step is a signature of this side by RSA.
+constexpr std::chrono::milliseconds longest_pause{25};
 /// A thread keeps the token of a guest that was invited.
 constexpr std::chrono::milliseconds between_looks_for_token{10};
 /// Until it looks again whether there are descriptors.
@@ -55,6 +56,13 @@ bool is_scarce(int descriptor) noexcept {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
   const auto most = static_cast<std::int64_t>(limit.rlim_cur);
   return descriptor >= most - std::min<std::int64_t>(kept_descriptors, most / 4);
+}
+
+/// Returns how long this thread has worked: it may be elsewhere within a step.
+std::chrono::nanoseconds work_of_thread() noexcept {
+  std::timespec worked = {};
+  if (::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &worked) != 0) return {};
+  return std::chrono::seconds(worked.tv_sec) + std::chrono::nanoseconds(worked.tv_nsec);
 }
 
 /// Last words. Bytes that are left unread would have the system drop them.
@@ -373,7 +381,7 @@ bool carrier_listener::has_turn() noexcept {
 /// Goes on with the handshake. Returns whether it is done; the guest may be gone.
 bool carrier_listener::shakes(guest& with) noexcept {
   if (!has_turn()) return false;  // the system tells of it again
-  const clock::time_point started = clock::now();
+  const std::chrono::nanoseconds before = work_of_thread();
   std::array<std::byte, preamble::size> begin = {};
   const ::ssize_t seen =
       ::recv(with.descriptor(), begin.data(), begin.size(), MSG_PEEK | MSG_DONTWAIT);
@@ -387,8 +395,8 @@ bool carrier_listener::shakes(guest& with) noexcept {
     return false;
   }
   const tls_session::handshake made = with.tls()->shake(with.descriptor());
-  const clock::time_point end = clock::now();
-  next_shake_ = end + std::min<clock::duration>(share_of_others * (end - started), longest_pause);
+  const std::chrono::nanoseconds step = work_of_thread() - before;
+  next_shake_ = clock::now() + std::min<clock::duration>(share_of_others * step, longest_pause);
   if (made == tls_session::handshake::going_on) return false;
   with.is_shaken = made == tls_session::handshake::done;
   if (with.is_shaken) {

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "carrier/carrier_endpoint.hpp"
@@ -20,6 +21,7 @@
 #include "carrier/meeting_book.hpp"
 #include "carrier/socket_status.hpp"
 #include "carrier/unix_trust.hpp"
+#include "ucx/socket_address.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -46,7 +48,12 @@ ucs_status_t carrier_endpoint::connect(carrier_worker& worker, const ucp_ep_para
   }
   tls_context* const tls = worker.tls(to.sa_family);
   const bool is_named = (params.field_mask & UCP_EP_PARAM_FIELD_NAME) != 0;
-  const std::string towards = is_named ? params.name : "";
+  std::string towards = is_named ? params.name : "";
+  if (towards.empty() && tls != nullptr && tls->needs_address()) {
+    std::error_code ec;
+    const auto address = socket_address::from_native(&to, params.sockaddr.addrlen, ec);
+    if (!ec) towards = to_string(address);
+  }
   const meeting_secret* const key = given_in(params);
   std::unique_ptr<tls_session> session;
   if (tls != nullptr) session = key != nullptr ? tls->meet(*key) : tls->connect(towards);

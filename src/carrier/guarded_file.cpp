@@ -36,13 +36,40 @@ result<void> check_owner(const struct ::stat& facts, file_guard guard, const std
                                             : ", so others may change it; `chmod go-w` it")};
 }
 
+bool is_descriptor(const std::filesystem::path& file) {
+  const std::string folder = file.parent_path().string();
+  return folder == "/dev/fd" || folder == "/proc/self/fd";
+}
+
+/// A user that may write a folder can put other files in it, of those that this side would trust.
+result<void> check_folder_of(const std::filesystem::path& file, const std::string& doing) {
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  struct ::stat facts = {};
+  if (::stat(folder.c_str(), &facts) != 0) return failure_of_file(doing);
+  const bool is_foreign = facts.st_uid != ::geteuid() && facts.st_uid != 0;
+  const bool is_open = (facts.st_mode & 0022U) != 0 && (facts.st_mode & S_ISVTX) == 0;
+  if (!is_foreign && !is_open) return {};
+  return failure{errc::not_secure,
+                 doing + ": others may replace it, in the folder " + folder.string() +
+                     (is_foreign ? ", which belongs to user " + std::to_string(facts.st_uid)
+                                 : "; `chmod go-w` that")};
+}
+
+/// A link counts by its own folder and by that of what it leads to.
+result<void> check_folders(const std::filesystem::path& file, const std::string& doing) {
+  if (is_descriptor(file)) return {};
+  if (const auto checked = check_folder_of(file, doing); !checked) return checked.why();
+  std::error_code ec;
+  const std::filesystem::path real = std::filesystem::canonical(file, ec);
+  if (ec) return failure{from_errno(ec.value()), doing + ": " + ec.message()};
+  return check_folder_of(real, doing);
+}
+
 /// A named pipe has a writer that may never come; one that this process has been given may be slow.
 result<void> check_kind(const struct ::stat& facts, const std::filesystem::path& file,
                         const std::string& doing) {
   if (S_ISDIR(facts.st_mode)) return failure{errc::not_supported, doing + ": it is a directory"};
-  const std::string folder = file.parent_path().string();
-  const bool is_given = folder == "/dev/fd" || folder == "/proc/self/fd";
-  if (S_ISREG(facts.st_mode) || is_given) return {};
+  if (S_ISREG(facts.st_mode) || is_descriptor(file)) return {};
   return failure{errc::not_supported, doing + ": it is no regular file"};
 }
 
@@ -71,6 +98,9 @@ result<file_text> read_guarded(const std::filesystem::path& file, file_guard gua
   if (::fstat(opened.get(), &facts) != 0) return failure_of_file(doing);
   if (const auto checked = check_kind(facts, file, doing); !checked) return checked.why();
   if (const auto checked = check_owner(facts, guard, doing); !checked) return checked.why();
+  if (guard == file_guard::trusted) {
+    if (const auto checked = check_folders(file, doing); !checked) return checked.why();
+  }
   file_text made{locked_memory(longest_guarded_file + 1 + room)};
   while (made.size <= longest_guarded_file) {
     const auto rest = made.memory.bytes().subspan(made.size, longest_guarded_file + 1 - made.size);

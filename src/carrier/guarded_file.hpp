@@ -14,7 +14,8 @@ namespace ucx::detail {
 
 enum class file_guard {
   secret,   ///< The file is of this user, and others may neither read nor write it.
-  trusted,  ///< The file is of this user or of root, and others may not write it.
+  trusted,  ///< The file and its folder are of this user or of root, and no other writes them. A
+            ///< folder may have the sticky bit, as /tmp has.
 };
 
 /// The bytes of a file, in memory that is wiped.

@@ -6,8 +6,8 @@
 
 namespace ucx::detail {
 
-/// Returns those of the options; where these name none, those of the environment (UCXIO_CERT,
-/// UCXIO_KEY, UCXIO_CA, UCXIO_CRL).
+/// Returns those of a client: of the options; where these name none, those of the environment
+/// (UCXIO_CERT, UCXIO_KEY, UCXIO_CA, UCXIO_CRL). A listener goes by its options alone.
 certificate_files named_certificates(const certificate_files& by_options);
 bool names_any(const certificate_files& files) noexcept;
 /// Errors: bad_configuration (one of certificate, key and CA is missing).

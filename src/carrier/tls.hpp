@@ -60,8 +60,6 @@ class tls_session {
   virtual const char* certificate_fault() noexcept = 0;
   /// Returns in how many seconds that has to be asked again, at the latest; nothing without one.
   virtual std::optional<std::chrono::seconds> certificate_time() const noexcept = 0;
-  /// Returns whether this side's certificate has been sent. The peer may refuse it afterwards.
-  virtual bool has_shown_certificate() const noexcept = 0;
 
   /// Of a server's side: returns whether the peer has shown the code of an invitation, and no
   /// token. It gets a token, and nothing else.
@@ -122,9 +120,13 @@ class tls_context {
   virtual void watch() noexcept = 0;
   /// Returns a number that changes with the tokens and the certificates.
   virtual std::uint64_t version() const noexcept = 0;
-  /// Returns whether certificates are shown and accepted, which does not change.
+  /// Returns whether certificates are shown, which does not change.
   virtual bool has_certificates() const noexcept = 0;
-  /// Reads the files of certificates again. A failure leaves the old ones in force.
+  /// Returns whether a connection without `towards` needs one: a certificate is for a name or an
+  /// address, and the settings have none.
+  virtual bool needs_address() const noexcept = 0;
+  /// Reads the files of certificates again. A failure leaves the old ones in force; one of this
+  /// side's own certificate leaves just that.
   /// Errors: those of `make_tls`; not_supported (there are none).
   virtual result<void> reload_certificates() = 0;
   /// REQUIRES: `told` is removed before it goes.
@@ -154,6 +156,7 @@ struct tls_settings {
   std::uint64_t records_per_key = std::uint64_t{1} << 22U;
   std::chrono::milliseconds longest_invitation = std::chrono::minutes(10);
   certificate_files certificates = {};           ///< Empty: there are none.
+  bool accepts_certificates = true;              ///< With false only clients have them.
   std::function<std::time_t()> wall_clock = {};  ///< Empty: the system's, for certificates.
 };
 

@@ -149,29 +149,39 @@ std::optional<std::string> first_name(const GENERAL_NAMES* all, int kind, const 
   return std::nullopt;
 }
 
-}  // namespace
-
-result<std::shared_ptr<const certificate_set>> certificate_set::make(const certificate_files& files,
-                                                                     contexts bare,
-                                                                     std::time_t now) {
-  const auto own = certificates_in(files.cert, "the certificate");
-  if (!own) return own.why();
-  const auto key = key_in(files.key);
+result<certificate_set::own_pair> own_of(const certificate_files& files, std::time_t now) {
+  auto chain = certificates_in(files.cert, "the certificate");
+  if (!chain) return chain.why();
+  auto key = key_in(files.key);
   if (!key) return key.why();
-  if (const auto fits = check_own(own->front().get(), key->get(), files, now); !fits) {
+  if (const auto fits = check_own(chain->front().get(), key->get(), files, now); !fits) {
     return fits.why();
   }
+  return certificate_set::own_pair{*std::move(chain), *std::move(key)};
+}
+
+}  // namespace
+
+result<certificate_set::reading> certificate_set::make(const certificate_files& files,
+                                                       contexts bare, std::time_t now,
+                                                       const certificate_set* before) {
+  reading read;
+  auto pair = own_of(files, now);
+  if (!pair && before == nullptr) return pair.why();
+  if (!pair) read.fault_of_own = pair.why();
+  const auto own = pair ? std::make_shared<const own_pair>(*std::move(pair)) : before->own_;
   auto trusted = trusted_by(files);
   if (!trusted) return trusted.why();
   for (SSL_CTX* const each : {bare.server.get(), bare.client.get()}) {
     ERR_clear_error();
-    if (each == nullptr || !take_trust(each, trusted->get()) || !show(each, *own, key->get())) {
+    if (each == nullptr || !take_trust(each, trusted->get()) ||
+        !show(each, own->chain, own->key.get())) {
       return failure{errc::bad_configuration,
                      "the certificate of " + files.cert.string() + ": " + words_of_openssl()};
     }
   }
-  return std::shared_ptr<const certificate_set>(
-      std::make_shared<certificate_set>(std::move(bare), *std::move(trusted)));
+  read.made = std::make_shared<certificate_set>(std::move(bare), *std::move(trusted), own);
+  return read;
 }
 
 int certificate_set::verify(SSL* of, const std::string& host, std::time_t now,

@@ -7,8 +7,10 @@
 
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/result.hpp"
 #include "ucx/context.hpp"
@@ -41,14 +43,27 @@ class certificate_set {
     owned_by_openssl<SSL_CTX> client;
   };
 
-  certificate_set(contexts made, owned_by_openssl<X509_STORE> trusted) noexcept
-      : contexts_(std::move(made)), trusted_(std::move(trusted)) {}
+  /// The chain begins with the certificate of the key.
+  struct own_pair {
+    std::vector<owned_by_openssl<X509>> chain;
+    owned_by_openssl<EVP_PKEY> key;
+  };
+  struct reading {
+    std::shared_ptr<const certificate_set> made;
+    std::optional<failure> fault_of_own;  ///< Why it shows what it has shown before.
+  };
 
+  certificate_set(contexts made, owned_by_openssl<X509_STORE> trusted,
+                  std::shared_ptr<const own_pair> own) noexcept
+      : contexts_(std::move(made)), trusted_(std::move(trusted)), own_(std::move(own)) {}
+
+  /// `before`: the set that it replaces, or null. Where this side's own files are at fault, that
+  /// one is shown on, so that whom the others revoke is refused all the same.
   /// Errors: bad_configuration (also: the key is of another certificate), no_such_name, not_secure
   /// (others may read the key, or write another file; the certificate has expired), and the
   /// system's.
-  static result<std::shared_ptr<const certificate_set>> make(const certificate_files& files,
-                                                             contexts bare, std::time_t now);
+  static result<reading> make(const certificate_files& files, contexts bare, std::time_t now,
+                              const certificate_set* before);
 
   SSL_CTX* server() const noexcept { return contexts_.server.get(); }
   SSL_CTX* client() const noexcept { return contexts_.client.get(); }
@@ -60,6 +75,7 @@ class certificate_set {
  private:
   contexts contexts_;
   owned_by_openssl<X509_STORE> trusted_;
+  std::shared_ptr<const own_pair> own_;
 };
 
 /// Has a server's certificate be for this host, a name or an address, by its alternative names.

@@ -119,8 +119,8 @@ bool openssl_context::open() noexcept {
 }
 
 /// A client that shows a certificate shows no token.
-result<void> openssl_context::reload_certificates() {
-  if (!has_certificates()) return failure{errc::not_supported, "there are no certificates"};
+result<certificate_set::reading> openssl_context::read_certificates(
+    const certificate_set* before) const {
   if (const auto whole = check_complete(settings_.certificates); !whole) return whole.why();
   certificate_set::contexts bare{make_server(), make_client()};
   for (SSL_CTX* const each : {bare.server.get(), bare.client.get()}) {
@@ -129,14 +129,28 @@ result<void> openssl_context::reload_certificates() {
   SSL_CTX_set_verify(bare.server.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
                      &judge_certificate);
   SSL_CTX_set_verify(bare.client.get(), SSL_VERIFY_PEER, &judge_certificate);
-  auto made = certificate_set::make(settings_.certificates, std::move(bare), wall_clock());
-  if (!made) return made.why();
+  return certificate_set::make(settings_.certificates, std::move(bare), wall_clock(), before);
+}
+
+result<void> openssl_context::reload_certificates() {
+  if (!has_certificates()) return failure{errc::not_supported, "there are no certificates"};
+  const std::lock_guard one_at_a_time(reading_);
+  const auto before = certificates();
+  auto read = read_certificates(before.get());
+  if (!read && !before) return read.why();
+  if (!read) {
+    return failure{read.why().code, "the certificates stay as they were: " + read.why().text};
+  }
   {
     const std::lock_guard guard(mutex_);
-    certificates_ = *std::move(made);
+    certificates_ = std::move(read->made);
   }
   tokens_.tell();
-  return {};
+  if (!read->fault_of_own) return {};
+  return failure{read->fault_of_own->code,
+                 "the CAs and revocation lists were read again; this side's own certificate stays "
+                 "as it was: " +
+                     read->fault_of_own->text};
 }
 
 std::shared_ptr<const certificate_set> openssl_context::certificates() const noexcept {
@@ -160,7 +174,7 @@ result<void> openssl_context::check_user(const std::string& towards,
 }
 
 std::unique_ptr<tls_session> openssl_context::accept(std::shared_ptr<meeting_book> keys) {
-  auto shown = keys ? nullptr : certificates();
+  auto shown = keys || !settings_.accepts_certificates ? nullptr : certificates();
   if (shown) {
     SSL_CTX* const context = shown->server();
     return std::make_unique<openssl_session>(shared_from_this(), context, std::nullopt,

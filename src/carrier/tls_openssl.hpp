@@ -36,7 +36,9 @@ class openssl_context final : public tls_context,
   /// Returns whether OpenSSL offers what is needed.
   bool open() noexcept;
 
-  bool can_accept() const noexcept override { return has_certificates() || keys()->accepts_any(); }
+  bool can_accept() const noexcept override {
+    return (has_certificates() && settings_.accepts_certificates) || keys()->accepts_any();
+  }
   bool can_connect(std::string_view towards) const noexcept override {
     if (towards.empty()) towards = settings_.towards;
     return takes_certificate(towards) || keys()->used(towards) != nullptr;
@@ -46,6 +48,9 @@ class openssl_context final : public tls_context,
   void watch() noexcept override { tokens_.begin(); }
   std::uint64_t version() const noexcept override { return tokens_.version(); }
   bool has_certificates() const noexcept override { return names_any(settings_.certificates); }
+  bool needs_address() const noexcept override {
+    return has_certificates() && settings_.towards.empty();
+  }
   result<void> reload_certificates() override;
   void add(token_observer& told) override { tokens_.add(told); }
   void remove(token_observer& told) noexcept override { tokens_.remove(told); }
@@ -83,6 +88,7 @@ class openssl_context final : public tls_context,
   static owned_context make(const SSL_METHOD* method) noexcept;
   static owned_context make_server() noexcept;
   static owned_context make_client() noexcept;
+  result<certificate_set::reading> read_certificates(const certificate_set* before) const;
   /// Returns whether a client shows a certificate towards that server, and no token.
   bool takes_certificate(std::string_view towards) const noexcept;
 
@@ -90,6 +96,7 @@ class openssl_context final : public tls_context,
   owned_context server_;
   owned_context client_;
   token_watch tokens_;
+  std::mutex reading_;  // of the files of certificates: what was read last counts
   mutable std::mutex mutex_;
   invitation invited_;                                   // under the mutex
   std::shared_ptr<const certificate_set> certificates_;  // likewise
@@ -119,9 +126,6 @@ class openssl_session final : public tls_session {
   const std::string& certificate() const noexcept override { return certificate_; }
   const char* certificate_fault() noexcept override;
   std::optional<std::chrono::seconds> certificate_time() const noexcept override;
-  bool has_shown_certificate() const noexcept override {
-    return is_open_ && towards_ && certificates_;
-  }
   bool is_invited() const noexcept override { return has_shown_code_; }
   handshake redeem() noexcept override;
   ::ssize_t read(int socket, std::span<const ::iovec> parts,

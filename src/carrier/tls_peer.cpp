@@ -80,12 +80,15 @@ ucs_status_t openssl_session::status_of_fault() const noexcept {
 /// One alert for all: a stranger does not learn what is wrong. The log does.
 bool openssl_session::judge(bool is_good, X509_STORE_CTX* at) noexcept {
   X509* const leaf = X509_STORE_CTX_get0_cert(at);
+  const bool is_leaf = X509_STORE_CTX_get_error_depth(at) == 0;
   int fault = is_good ? X509_V_OK : X509_STORE_CTX_get_error(at);
-  if (is_good && X509_STORE_CTX_get_error_depth(at) == 0) {
-    fault = fault_of_leaf(leaf, towards_.has_value());
-  }
+  if (!is_good && fault == X509_V_OK) fault = X509_V_ERR_UNSPECIFIED;
+  if (is_good && is_leaf) fault = fault_of_leaf(leaf, towards_.has_value());
   try {
-    if (!towards_) (fault == X509_V_OK ? certificate_ : claimed_) = name_of_certificate(leaf);
+    if (!towards_ && leaf != nullptr) {
+      if (fault != X509_V_OK) claimed_ = name_of_certificate(leaf);
+      if (fault == X509_V_OK && is_leaf) certificate_ = name_of_certificate(leaf);
+    }
   } catch (const std::bad_alloc&) {
     fault = X509_V_ERR_OUT_OF_MEM;
   }
@@ -123,9 +126,10 @@ bool openssl_session::has_proven_certificate() noexcept {
 
 /// The server looks at the certificate when this side's handshake is done.
 void openssl_session::note_alert() noexcept {
-  if (has_shown_certificate() && is_alert(ERR_peek_last_error())) {
-    why_ = status_certificate_refused;
-  }
+  const unsigned long code = ERR_peek_last_error();
+  if (!is_open_ || !towards_ || !certificates_ || !is_alert(code)) return;
+  why_ = status_certificate_refused;
+  if (const char* const words = ERR_reason_error_string(code)) reason_ = words;
 }
 
 std::string openssl_session::words() const {

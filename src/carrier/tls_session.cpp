@@ -18,7 +18,7 @@
 namespace ucx::detail {
 namespace {
 
-/// A peer's part of a handshake has some hundred bytes.
+/// A peer's part of a handshake has some hundred bytes, and its chain of certificates.
 constexpr std::size_t longest_handshake = std::size_t{16} << 10U;
 constexpr std::size_t record_size = SSL3_RT_MAX_PLAIN_LENGTH;
 constexpr std::size_t least_read = 4096;

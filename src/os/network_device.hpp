@@ -22,6 +22,7 @@ struct device_limit {
   std::string towards = {};  ///< "host:port" of the server that it is made for, as a URL has them.
   /// Over sockets: why the server is not reached by a Unix socket; empty where none was looked for.
   std::string without_unix = {};
+  bool is_of_server = false;  ///< Certificates are those of the options alone.
 };
 
 /// Returns the limit of a context that listens on `local`: UCX opens sockets on every interface

@@ -15,6 +15,7 @@
 
 #include "base/logger.hpp"
 #include "carrier/carrier_api.hpp"
+#include "carrier/named_certificates.hpp"
 #include "carrier/tls.hpp"
 #include "carrier/token_store.hpp"
 #include "os/device_name.hpp"
@@ -263,7 +264,7 @@ result<void> take_own_token(server_place& place) {
     return why;  // the user can mend that
   }
   place.complaint = why.text;
-  if (has_accepted_token()) return {};
+  if (has_accepted_token() || names_any(place.context.certificates)) return {};
   return take_unix_alone(place, why);
 }
 
@@ -321,7 +322,7 @@ result<socket_address> server_place::address_of(const std::string& text) {
 result<ucx::context> server_place::make_context() const {
   device_limit limit;
   if (asks_for_sockets(context)) {
-    // The address decides.
+    limit.is_of_server = true;  // the address decides which devices it has
   } else if (!local.empty() || !insecure) {
     limit = devices_of(local.empty() ? socket_address("127.0.0.1:0") : local);
   } else {

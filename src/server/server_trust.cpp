@@ -29,9 +29,8 @@ result<void> server_core::reload_certificates() {
     return failure{errc::not_supported, "reading the certificates again: the server has none"};
   }
   if (const auto read = tls->reload_certificates(); !read) {
-    const failure why{read.why().code, "the certificates stay as they were: " + read.why().text};
-    context.log().write(log_level::warning, why.text);
-    return why;
+    context.log().write(log_level::warning, read.why().text);
+    return read.why();
   }
   context.log().write(log_level::info, "the files of certificates were read again");
   return {};

@@ -175,7 +175,9 @@ result<std::shared_ptr<context_core>> context_core::make_of_sockets(const contex
     settings.tokens = options.token_file;
     settings.towards = limit.towards;
     settings.log = made->log_.get();
-    settings.certificates = named_certificates(options.certificates);
+    settings.certificates =
+        limit.is_of_server ? options.certificates : named_certificates(options.certificates);
+    settings.accepts_certificates = names_any(options.certificates);
     auto tls = make_tls(settings);
     if (!tls) return failure{tls.why().code, "TLS: " + tls.why().text};
     chosen.tls = made->tls_ = *std::move(tls);

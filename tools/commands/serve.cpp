@@ -305,12 +305,20 @@ void tell_code(const secret_text& code, const std::string& url) {
 
 /// Returns whether SIGHUP is a wish to look at files again.
 bool reads_again_at_hangup(const serve_options& options) {
-  const char* const named = std::getenv("UCXIO_CERT");
-  return !options.rules_file.empty() || !options.certificates.cert.empty() ||
-         (named != nullptr && *named != '\0');
+  const bool has_certificates =
+      !options.certificates.cert.empty() && options.listening.unix_place.empty();
+  return !options.rules_file.empty() || has_certificates;
+}
+
+/// They are a client's. The clients in here, such as the agent, are of this user's own server.
+void forget_certificates_of_environment() {
+  for (const char* const each : {"UCXIO_CERT", "UCXIO_KEY", "UCXIO_CA", "UCXIO_CRL"}) {
+    ::unsetenv(each);
+  }
 }
 
 void serve(const serve_options& options, const client_settings& settings) {
+  forget_certificates_of_environment();
   if (settings.timeout_seconds) {
     throw failure(exit_code::usage, "--timeout: serve takes none, it waits until it is ended");
   }

@@ -51,7 +51,7 @@ void add_place(CLI::App& command, serve_options& options) {
       ->type_name("PATH")
       ->excludes(socket)
       ->excludes(ucx);
-  for (CLI::Option* each : add_certificate_options(command, options.certificates)) {
+  for (CLI::Option* each : add_certificate_options(command, options.certificates, false)) {
     each->excludes(socket)->excludes(ucx);
   }
   command

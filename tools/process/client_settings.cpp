@@ -76,21 +76,23 @@ void add_client_options(CLI::App& command, client_settings& settings) {
                   "the file of tokens of ucxs:// (default: $UCXIO_TOKEN or "
                   "~/.config/ucxio/tokens)")
       ->type_name("PATH");
-  add_certificate_options(command, settings.certificates);
+  add_certificate_options(command, settings.certificates, true);
   add_peer_users(command, settings.peer_users,
                  "over ucx+unix:// trust a server of this user, by name or number, too");
   add_no_core(command);
 }
 
-std::vector<CLI::Option*> add_certificate_options(CLI::App& command, certificate_files& files) {
-  const auto add = [&command](const char* name, std::filesystem::path& file, const char* text) {
-    return command.add_option(name, file, text)->type_name("PATH");
+std::vector<CLI::Option*> add_certificate_options(CLI::App& command, certificate_files& files,
+                                                  bool has_variables) {
+  const auto add = [&](const char* name, std::filesystem::path& file, const std::string& text,
+                       const char* variable) {
+    const std::string otherwise = has_variables ? fmt::format(" (default: ${})", variable) : "";
+    return command.add_option(name, file, text + otherwise)->type_name("PATH");
   };
-  return {
-      add("--cert", files.cert, "the certificate of this side of ucxs:// (default: $UCXIO_CERT)"),
-      add("--key", files.key, "its key, which only this user may read (default: $UCXIO_KEY)"),
-      add("--ca", files.ca, "the CAs whose certificates are trusted (default: $UCXIO_CA)"),
-      add("--crl", files.crl, "their revocation lists (default: $UCXIO_CRL)")};
+  return {add("--cert", files.cert, "the certificate of this side of ucxs://", "UCXIO_CERT"),
+          add("--key", files.key, "its key, which only this user may read", "UCXIO_KEY"),
+          add("--ca", files.ca, "the CAs whose certificates are trusted", "UCXIO_CA"),
+          add("--crl", files.crl, "their revocation lists", "UCXIO_CRL")};
 }
 
 void add_peer_users(CLI::App& command, std::vector<std::string>& users, const char* text) {

@@ -39,8 +39,10 @@ void add_peer_users(CLI::App& command, std::vector<std::string>& users, const ch
 /// exit_code::usage.
 std::vector<std::uint32_t> numbers_of_users(const std::vector<std::string>& users);
 
-/// Adds `--cert`, `--key`, `--ca` and `--crl` to a command. Returns them.
-std::vector<CLI::Option*> add_certificate_options(CLI::App& command, certificate_files& files);
+/// Adds `--cert`, `--key`, `--ca` and `--crl` to a command. Returns them. `has_variables`: where
+/// they are not said, variables of the environment name the files.
+std::vector<CLI::Option*> add_certificate_options(CLI::App& command, certificate_files& files,
+                                                  bool has_variables);
 
 /// Adds `--timeout`, `--token-file`, those of certificates, `--peer-user` and `--no-core` to a
 /// command.

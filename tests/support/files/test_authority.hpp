@@ -3,7 +3,9 @@
 #pragma once
 
 #include <openssl/bio.h>
+#include <openssl/core_names.h>
 #include <openssl/evp.h>
+#include <openssl/param_build.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
@@ -26,16 +28,23 @@ struct certificate_terms {
   long begin = -3600;
   long end = 86'000;
   std::string common_name = "nobody";
+  std::string raw_uri = {};  ///< A further extension of names, with this URI as it is.
 };
 
 class test_authority {
  public:
-  explicit test_authority(std::filesystem::path folder, const std::string& name = "ca")
-      : folder_(std::move(folder)), name_(name), key_(EVP_EC_gen("P-256"), &EVP_PKEY_free) {
-    certificate_.reset(blank({.names = "", .usage = "", .common_name = name}, key_.get()));
-    extend(certificate_.get(), NID_basic_constraints, "critical,CA:TRUE");
-    extend(certificate_.get(), NID_key_usage, "critical,keyCertSign,cRLSign");
-    sign(certificate_.get());
+  /// `above`: the CA that it is from; null: it is a root. `life`: how many seconds it has.
+  explicit test_authority(std::filesystem::path folder, const std::string& name = "ca",
+                          test_authority* above = nullptr, bool is_ca = true, long life = 86'000)
+      : folder_(std::move(folder)),
+        name_(name),
+        above_(above),
+        key_(EVP_EC_gen("P-256"), &EVP_PKEY_free) {
+    owned_certificate made(blank({.end = life, .common_name = name}, key_.get()), &X509_free);
+    extend(made.get(), NID_basic_constraints, is_ca ? "critical,CA:TRUE" : "critical,CA:FALSE");
+    if (is_ca) extend(made.get(), NID_key_usage, "critical,keyCertSign,cRLSign");
+    above != nullptr ? above->sign(made.get()) : sign(made.get());
+    certificate_ = std::move(made);
     write(ca(), 0644, [&](BIO* to) { return PEM_write_bio_X509(to, certificate_.get()); });
     list_.reset(X509_CRL_new());
     X509_CRL_set_version(list_.get(), 1);
@@ -45,19 +54,58 @@ class test_authority {
   std::filesystem::path ca() const { return folder_ / (name_ + ".pem"); }
   std::filesystem::path crl() const { return folder_ / (name_ + ".crl"); }
 
-  /// Writes a certificate and its key. The files' names begin with `file`.
+  /// Writes a certificate and its key, and the CAs between it and the root. The files' names begin
+  /// with `file`.
   certificate_files issue(const std::string& file, const certificate_terms& terms = {}) {
     const owned_key key(EVP_EC_gen("P-256"), &EVP_PKEY_free);
     const owned_certificate made(blank(terms, key.get()), &X509_free);
     if (!terms.names.empty()) extend(made.get(), NID_subject_alt_name, terms.names);
     if (!terms.usage.empty()) extend(made.get(), NID_ext_key_usage, terms.usage);
+    if (!terms.raw_uri.empty()) add_uri(made.get(), terms.raw_uri);
     sign(made.get());
-    const certificate_files files{folder_ / (file + ".crt"), folder_ / (file + ".key"), ca(), {}};
-    write(files.cert, 0644, [&](BIO* to) { return PEM_write_bio_X509(to, made.get()); });
-    write(files.key, 0600, [&](BIO* to) {
-      return PEM_write_bio_PrivateKey(to, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+    const test_authority* root = this;
+    while (root->above_ != nullptr) root = root->above_;
+    const certificate_files files{
+        folder_ / (file + ".crt"), folder_ / (file + ".key"), root->ca(), {}};
+    write(files.cert, 0644, [&](BIO* to) {
+      int written = PEM_write_bio_X509(to, made.get());
+      for (const test_authority* each = this; each != root && written == 1; each = each->above_) {
+        written = PEM_write_bio_X509(to, each->certificate_.get());
+      }
+      return written;
     });
+    write_key(files.key, key.get());
     return files;
+  }
+  /// Writes a key that looks like that of a certificate, and signs as another one does.
+  void forge_key(const certificate_files& of) const {
+    const std::unique_ptr<BIO, decltype(&BIO_free)> from(BIO_new_file(of.key.c_str(), "r"),
+                                                         &BIO_free);
+    const owned_key known(PEM_read_bio_PrivateKey(from.get(), nullptr, nullptr, nullptr),
+                          &EVP_PKEY_free);
+    std::string shown(200, '\0');
+    std::size_t size = 0;
+    BIGNUM* secret = nullptr;
+    EVP_PKEY_get_octet_string_param(known.get(), OSSL_PKEY_PARAM_PUB_KEY,
+                                    reinterpret_cast<unsigned char*>(shown.data()), shown.size(),
+                                    &size);
+    EVP_PKEY_get_bn_param(key_.get(), OSSL_PKEY_PARAM_PRIV_KEY, &secret);
+    OSSL_PARAM_BLD* const parts = OSSL_PARAM_BLD_new();
+    OSSL_PARAM_BLD_push_utf8_string(parts, OSSL_PKEY_PARAM_GROUP_NAME, "prime256v1", 0);
+    OSSL_PARAM_BLD_push_octet_string(parts, OSSL_PKEY_PARAM_PUB_KEY, shown.data(), size);
+    OSSL_PARAM_BLD_push_BN(parts, OSSL_PKEY_PARAM_PRIV_KEY, secret);
+    OSSL_PARAM* const whole = OSSL_PARAM_BLD_to_param(parts);
+    EVP_PKEY_CTX* const maker = EVP_PKEY_CTX_new_from_name(nullptr, "EC", nullptr);
+    EVP_PKEY* forged = nullptr;
+    const bool is_made = EVP_PKEY_fromdata_init(maker) == 1 &&
+                         EVP_PKEY_fromdata(maker, &forged, EVP_PKEY_KEYPAIR, whole) == 1;
+    const owned_key made(forged, &EVP_PKEY_free);
+    EVP_PKEY_CTX_free(maker);
+    OSSL_PARAM_free(whole);
+    OSSL_PARAM_BLD_free(parts);
+    BN_clear_free(secret);
+    if (!is_made) fail("EVP_PKEY_fromdata");
+    write_key(of.key, made.get());
   }
   /// Takes a certificate back; `write_crl()` tells.
   void revoke(const certificate_files& files) {
@@ -111,6 +159,22 @@ class test_authority {
     X509_add_ext(of, made, -1);
     X509_EXTENSION_free(made);
   }
+  static void add_uri(X509* to, const std::string& uri) {
+    GENERAL_NAME* const name = GENERAL_NAME_new();
+    ASN1_IA5STRING* const text = ASN1_IA5STRING_new();
+    ASN1_STRING_set(text, uri.data(), static_cast<int>(uri.size()));
+    GENERAL_NAME_set0_value(name, GEN_URI, text);
+    GENERAL_NAMES* const all = GENERAL_NAMES_new();
+    sk_GENERAL_NAME_push(all, name);
+    const int added = X509_add1_ext_i2d(to, NID_subject_alt_name, all, 0, X509V3_ADD_APPEND);
+    GENERAL_NAMES_free(all);
+    if (added != 1) fail("X509_add1_ext_i2d");
+  }
+  static void write_key(const std::filesystem::path& file, EVP_PKEY* key) {
+    write(file, 0600, [key](BIO* to) {
+      return PEM_write_bio_PrivateKey(to, key, nullptr, nullptr, 0, nullptr, nullptr);
+    });
+  }
   void sign(X509* what) {
     const X509* const issuer = certificate_ ? certificate_.get() : what;
     X509_set_issuer_name(what, X509_get_subject_name(issuer));
@@ -130,6 +194,7 @@ class test_authority {
 
   const std::filesystem::path folder_;
   const std::string name_;
+  test_authority* const above_;
   const owned_key key_;
   owned_certificate certificate_{nullptr, &X509_free};
   std::unique_ptr<X509_CRL, decltype(&X509_CRL_free)> list_{nullptr, &X509_CRL_free};

@@ -1,6 +1,7 @@
 // Certificates of servers and clients, as users of the tool have them.
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/basics/changed_variable.hpp"
 #include "support/basics/soon.hpp"
 #include "support/files/temporary_directory.hpp"
 #include "support/files/test_authority.hpp"
@@ -100,6 +102,61 @@ TEST_F(CertificateOfServe, IsReadAgainAtSighup) {
   server.send_signal(SIGHUP);
   EXPECT_TRUE(says("the certificates were read again")) << content_of(folder_ / "err");
   EXPECT_THAT(run_tool(reading).err, HasSubstr("refused the certificate"));
+}
+
+/// The variables of a user that connects elsewhere change nothing of the user's own servers.
+class CertificateVariables : public CertificateOfServe {
+ protected:
+  CertificateVariables() {
+    std::filesystem::create_directory(folder_ / "run");
+    std::filesystem::permissions(folder_ / "run", std::filesystem::perms::owner_all);
+    std::filesystem::create_directory(folder_ / "store");
+    std::ofstream(folder_ / "store/x") << "a text";
+  }
+  /// Starts a server with these variables. This process has none of them.
+  tool_server served(const arguments& words) const {
+    const changed_variable cert("UCXIO_CERT", servers_.cert.c_str());
+    const changed_variable key("UCXIO_KEY", servers_.key.c_str());
+    const changed_variable ca("UCXIO_CA", servers_.ca.c_str());
+    return tool_server(words);
+  }
+
+ private:
+  const changed_variable token_{"UCXIO_TOKEN", nullptr};
+  const changed_variable config_{"XDG_CONFIG_HOME", (folder_ / "config").c_str()};
+  const changed_variable run_{"XDG_RUNTIME_DIR", (folder_ / "run").c_str()};
+};
+
+TEST_F(CertificateVariables, LetNoClientIn) {
+  const tool_server server = served({file("notes.txt")});
+  const command_result refused = run_tool(with({"cat", server.url("notes.txt")}, clients_));
+  EXPECT_THAT(refused.err, HasSubstr("refused the certificate"));
+  EXPECT_EQ(run_tool({"cat", server.url("notes.txt")}).out, "text");
+}
+
+TEST_F(CertificateVariables, AreNoneOfItsAgent) {
+  const tool_server server = served({"--agent", "--store", file("store")});
+  const command_result copied =
+      run_tool({"cp", "--compress", "zstd", server.url("x"), file("copy")});
+  EXPECT_EQ(copied.code, 0) << copied.err;
+  EXPECT_EQ(content_of(folder_ / "copy"), "a text");
+}
+
+TEST_F(CertificateVariables, HaveNothingReadAgain) {
+  for (const char* const place : {"--unix", "--tls"}) {
+    if (place == std::string("--tls")) run_tool({"token", "new", "own"});
+    tool_server server = served({place, file("notes.txt")});
+    server.process().send_signal(SIGHUP);
+    EXPECT_EQ(server.process().wait(patience(std::chrono::seconds(30))), 0);
+  }
+}
+
+/// In /proc root makes nothing, either.
+TEST_F(CertificateVariables, AreNotNeededWhereOptionsNameTheFiles) {
+  const changed_variable config("XDG_CONFIG_HOME", "/proc");
+  tool_server server({"--cert", servers_.cert.string(), "--key", servers_.key.string(), "--ca",
+                      servers_.ca.string(), file("notes.txt")});
+  EXPECT_EQ(run_tool(with({"cat", server.url("notes.txt")}, clients_)).out, "text");
 }
 
 }  // namespace

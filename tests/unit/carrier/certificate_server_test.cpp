@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -23,11 +24,15 @@
 #include "ucx/access_rules.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"
+#include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
+#include "ucx/listener.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/server.hpp"
+#include "ucx/socket_address.hpp"
 #include "ucx/token_file.hpp"
 #include "ucx/url.hpp"
+#include "ucx/worker.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -184,6 +189,74 @@ TEST_F(CertificateServer, TakesTheClientsFilesFromTheEnvironment) {
             std::string("owner, certificate \"") + name_of_build + '"');
 }
 
+/// A user exports the variables for programs that connect.
+TEST_F(CertificateServer, GoesByItsOptionsAlone) {
+  token_file(folder_ / "tokens").create("alice");
+  const certificate_files both =
+      authority_.issue("both", {.names = "IP:127.0.0.1", .usage = "serverAuth,clientAuth"});
+  servers_ = {};
+  std::optional<server> serving;
+  {
+    const test::changed_variable cert("UCXIO_CERT", both.cert.c_str());
+    const test::changed_variable key("UCXIO_KEY", both.key.c_str());
+    const test::changed_variable ca("UCXIO_CA", both.ca.c_str());
+    serving.emplace(served());
+  }
+  EXPECT_EQ(failure_towards(*serving, clients_).first, errc::permission_denied);
+  std::error_code ec;
+  serving->reload_certificates(ec);
+  EXPECT_EQ(ec, errc::not_supported);
+}
+
+/// Who connects by an address alone has that in the server's certificate.
+TEST_F(CertificateServer, IsOfTheAddressThatIsDialled) {
+  context_options options{.transports = {"tls"}, .share_memory = false};
+  options.token_file = folder_ / "none";
+  options.certificates = clients_;
+  context bare(options);
+  worker driver(bare);
+  const server serving = served();
+  const auto port_of = [](const server& of) {
+    return socket_address("127.0.0.1", url(of.url()).port());
+  };
+  const endpoint there(driver, port_of(serving));
+  EXPECT_TRUE(logs("was let in by the certificate"));
+  servers_ = authority_.issue("server", {.names = "DNS:node7", .usage = "serverAuth"});
+  const server elsewhere = served();
+  std::error_code ec;
+  const endpoint refused(driver, port_of(elsewhere), {}, ec);
+  EXPECT_EQ(ec, errc::not_secure);
+}
+
+TEST_F(CertificateServer, NeedsAnIdentityBeyondTheEnvironment) {
+  const test::changed_variable cert("UCXIO_CERT", servers_.cert.c_str());
+  const test::changed_variable key("UCXIO_KEY", servers_.key.c_str());
+  const test::changed_variable ca("UCXIO_CA", servers_.ca.c_str());
+  server_options options;
+  options.bind = "0.0.0.0:0";
+  options.context.token_file = folder_ / "none";
+  try {
+    const server open(options);
+    ADD_FAILURE() << "it listens at " << open.url();
+  } catch (const error& thrown) {
+    EXPECT_EQ(thrown.code(), errc::permission_denied) << thrown.what();
+  }
+}
+
+/// A context of a program that listens and connects has the files for connecting.
+TEST_F(CertificateServer, ListensByItsOptionsAlone) {
+  const test::changed_variable cert("UCXIO_CERT", clients_.cert.c_str());
+  const test::changed_variable key("UCXIO_KEY", clients_.key.c_str());
+  const test::changed_variable ca("UCXIO_CA", clients_.ca.c_str());
+  context_options options{.transports = {"tls"}, .share_memory = false};
+  options.token_file = folder_ / "none";
+  context bare(options);
+  worker driver(bare);
+  std::error_code ec;
+  const listener none(driver, socket_address("127.0.0.1:0"), {}, ec);
+  EXPECT_EQ(ec, errc::permission_denied);
+}
+
 TEST_F(CertificateServer, EndsAConnectionWhoseCertificateWasRevoked) {
   servers_.crl = authority_.write_crl();
   server serving = served();
@@ -201,9 +274,11 @@ TEST_F(CertificateServer, EndsAConnectionWhoseCertificateWasRevoked) {
 }
 
 TEST_F(CertificateServer, KeepsItsCertificatesWhereAFileIsWrong) {
+  servers_.ca = folder_ / "trusted.pem";
+  std::filesystem::copy_file(authority_.ca(), servers_.ca);
   server serving = served();
   client connected = client_of(serving, clients_);
-  std::ofstream(servers_.cert) << "garbage";
+  std::ofstream(servers_.ca) << "garbage";
   std::error_code ec;
   serving.reload_certificates(ec);
   EXPECT_EQ(ec, errc::bad_configuration);

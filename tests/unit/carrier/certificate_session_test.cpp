@@ -15,6 +15,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -102,6 +103,7 @@ class CertificateSession : public testing::Test {
       EXPECT_EQ(client_->read(client_socket_.get(), {&part, 1}, scratch_), -1);
     }
     EXPECT_EQ(client_->why(), status_certificate_refused);
+    EXPECT_THAT(client_->words(), HasSubstr("alert handshake failure"));  // one for all
     EXPECT_EQ(carrier_failure_of(client_->why())->code, errc::permission_denied);
   }
   /// The client has refused the server, and says why.
@@ -291,6 +293,66 @@ TEST_F(CertificateSession, RefusesOneWithoutANameThatRulesCanHave) {
   }
 }
 
+/// Each reader has to see the same name, or none.
+TEST_F(CertificateSession, RefusesNamesThatAreReadInTwoWays) {
+  for (const char* const names : {"", "URI:spiffe://cluster/a"}) {
+    certificate_terms terms{.names = names};
+    terms.raw_uri = names[0] == '\0' ? std::string("spiffe://cluster/build\0x", 24) : "b:c";
+    std::tie(client_socket_, server_socket_) = test::pair_of_sockets();
+    shake(servers_, authority_.issue("c", terms));
+    EXPECT_EQ(server_state_, shaken::failed);
+    EXPECT_EQ(server_->certificate(), "");
+  }
+}
+
+TEST_F(CertificateSession, TakesAChainThatEndsAtItsRoot) {
+  test_authority middle(folder_ / "", "middle", &authority_);
+  certificate_files below = middle.issue("below");
+  shake(servers_, below);
+  ASSERT_TRUE(both_are_done()) << server_->words();
+  EXPECT_EQ(server_->certificate(), "uri:spiffe://cluster/build");
+  std::tie(client_socket_, server_socket_) = test::pair_of_sockets();
+  servers_.ca = middle.ca();  // which is no root
+  shake(servers_, below);
+  expect_refusal("unable to get");
+}
+
+/// Its certificate is good, and says that it is none of a CA.
+TEST_F(CertificateSession, RefusesWhatIsIssuedByNoCa) {
+  test_authority forger(folder_ / "", "forger", &authority_, false);
+  shake(servers_, forger.issue("forged"));
+  expect_refusal("invalid CA certificate");
+}
+
+TEST_F(CertificateSession, NeedsAListOfEachCa) {
+  test_authority middle(folder_ / "", "middle", &authority_);
+  const certificate_files below = middle.issue("below");
+  servers_.crl = authority_.write_crl();
+  shake(servers_, below);
+  expect_refusal("unable to get certificate CRL");
+  std::ofstream(servers_.crl, std::ios::app) << test::content_of(middle.write_crl());
+  std::tie(client_socket_, server_socket_) = test::pair_of_sockets();
+  shake(servers_, below);
+  EXPECT_TRUE(both_are_done()) << server_->words();
+}
+
+TEST_F(CertificateSession, EndsWhenACaBetweenExpires) {
+  test_authority middle(folder_ / "", "middle", &authority_, true, 3600);
+  shake(servers_, middle.issue("below"));
+  ASSERT_TRUE(both_are_done()) << server_->words();
+  EXPECT_EQ(server_->certificate_fault(), nullptr);
+  shift_ = 7200;
+  EXPECT_STREQ(server_->certificate_fault(), "certificate has expired");
+}
+
+/// A certificate is no secret, and its key is.
+TEST_F(CertificateSession, RefusesAStolenCertificate) {
+  test_authority(folder_ / "", "thief").forge_key(clients_);
+  shake(servers_, clients_);
+  EXPECT_EQ(server_state_, shaken::failed);
+  EXPECT_THAT(server_->words(), HasSubstr("bad signature"));
+}
+
 TEST_F(CertificateSession, LetsTokensInBesideCertificates) {
   const std::string text = token_file(folder_ / "tokens").create("alice");
   token_file(folder_ / "uses").add("node7", text);
@@ -340,6 +402,17 @@ TEST_F(CertificateSession, IsRefusedWhereAKeyOfAMeetingIsExpected) {
   EXPECT_EQ(client_->why(), status_certificate_refused);
 }
 
+/// A server that ends in that moment refuses nobody: the client may try again.
+TEST_F(CertificateSession, IsNotRefusedByAnEndWithoutAWord) {
+  shake(servers_, clients_);
+  ASSERT_TRUE(both_are_done()) << server_->words();
+  server_socket_ = owned_descriptor();
+  std::byte one = {};
+  const ::iovec part{&one, 1};
+  EXPECT_EQ(client_->read(client_socket_.get(), {&part, 1}, scratch_), -1);
+  EXPECT_EQ(client_->why(), UCS_OK);
+}
+
 TEST_F(CertificateSession, EndsWhenItExpires) {
   const auto brief = authority_.issue("brief", {.end = 3600});
   shake(servers_, brief);
@@ -366,6 +439,45 @@ TEST_F(CertificateSession, EndsWhenItIsRevoked) {
   authority_.write_crl();
   ASSERT_TRUE(server_context_->reload_certificates());
   EXPECT_STREQ(server_->certificate_fault(), "certificate revoked");
+}
+
+/// Both reads are of one order: the list that was read last counts.
+TEST_F(CertificateSession, IsReadAgainByOneThreadAtATime) {
+  servers_.crl = authority_.write_crl();
+  shake(servers_, clients_);
+  ASSERT_TRUE(both_are_done()) << server_->words();
+  std::jthread other([this] {
+    for (int i = 0; i < 20; ++i) EXPECT_TRUE(server_context_->reload_certificates());
+  });
+  authority_.revoke(clients_);
+  authority_.write_crl();
+  EXPECT_TRUE(server_context_->reload_certificates());
+  EXPECT_STREQ(server_->certificate_fault(), "certificate revoked");
+}
+
+TEST_F(CertificateSession, RevokesWhereItsOwnFilesAreWrong) {
+  certificate_terms brief = of_node7;
+  brief.end = 3600;
+  servers_ = authority_.issue("brief", brief);
+  servers_.crl = authority_.write_crl();
+  server_context_ = context_of(servers_);
+  client_context_ = context_of(clients_);
+  shake(*server_context_, *client_context_);
+  ASSERT_TRUE(both_are_done()) << server_->words();
+  shift_ = 7200;
+  authority_.revoke(clients_);
+  authority_.write_crl();
+  const auto read = server_context_->reload_certificates();
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.why().code, errc::not_secure);
+  EXPECT_THAT(read.why().text, HasSubstr("own certificate stays as it was"));
+  EXPECT_STREQ(server_->certificate_fault(), "certificate revoked");
+  shift_ = 0;
+  write("brief.crt", "garbage", 0644);
+  EXPECT_EQ(server_context_->reload_certificates().why().code, errc::bad_configuration);
+  std::tie(client_socket_, server_socket_) = test::pair_of_sockets();
+  shake(*server_context_, *context_of(authority_.issue("other")));
+  EXPECT_TRUE(both_are_done()) << server_->words();
 }
 
 TEST_F(CertificateSession, EndsWithoutItsCa) {
@@ -405,6 +517,23 @@ TEST_F(CertificateSession, NeedsAKeyOfItsOwn) {
   ::chmod(clients_.ca.c_str(), 0664);
   EXPECT_EQ(fault_of(clients_, words), errc::not_secure);
   EXPECT_THAT(words, HasSubstr("chmod go-w"));
+}
+
+/// Others could put a file in it that is trusted elsewhere.
+TEST_F(CertificateSession, NeedsAFolderOfItsOwn) {
+  std::string words;
+  const std::filesystem::path open = folder_ / "open";
+  std::filesystem::create_directory(open);
+  std::filesystem::copy_file(clients_.ca, open / "ca.pem");
+  std::filesystem::create_symlink(open / "ca.pem", folder_ / "link.pem");
+  for (const std::filesystem::path& each : {open / "ca.pem", folder_ / "link.pem"}) {
+    clients_.ca = each;
+    ::chmod(open.c_str(), 0777);
+    EXPECT_EQ(fault_of(clients_, words), errc::not_secure);
+    EXPECT_THAT(words, HasSubstr("in the folder"));
+    ::chmod(open.c_str(), 01777);
+    EXPECT_FALSE(fault_of(clients_, words)) << words;
+  }
 }
 
 TEST_F(CertificateSession, SaysWhatIsWrongWithItsFiles) {
