@@ -72,6 +72,7 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
     bool is_inside = false;                  ///< at the earliest when its function has returned.
     std::optional<call_message> early = {};  ///< An answer from inside of the function.
     std::string told_later = {};             ///< Its name, where the audit tells how it ended.
+    bool is_bound = false;                   ///< It came by number.
     std::stop_source stop{std::nostopstate};
     request pending = {};  ///< The receive, or the send of the answer.
   };
@@ -93,6 +94,7 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
   bool defer(const shared_call& call);
   void drop(const shared_call& call) noexcept;
   static void tell_late(served_call& call, call_outcome ended) noexcept;
+  void came_late(const shared_call& call, std::optional<call_message> made) noexcept;
   void answer_late(const shared_call& call, std::optional<call_message> made) noexcept;
   void cancel(std::uint64_t connection, std::uint64_t number) noexcept;
   void refuse(const shared_call& call, const call_failure& why);
