@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <future>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -217,14 +218,15 @@ TEST(CallGate, HidesFunctionsAsIfTheyWereNotThere) {
   call_context context;
   const auto answer_to = [&](const call_function& called, detail::call_kind kind,
                              std::uint64_t number = 0) {
-    const detail::call_message answer = calls.answer({.kind = kind,
-                                                      .hash = called.signature().hash(),
-                                                      .function = number,
-                                                      .name = called.name()},
-                                                     context, &gate);
+    const std::optional<detail::call_message> answer =
+        calls.answer({.kind = kind,
+                      .hash = called.signature().hash(),
+                      .function = number,
+                      .name = called.name()},
+                     context, &gate);
     std::string text = "done";
     try {
-      call_reader result = called.decode(answer.joined());
+      call_reader result = called.decode(answer.value().joined());
       if (kind == detail::call_kind::bind) number = result.unsigned_integer();
     } catch (const error& failed) {
       EXPECT_EQ(failed.code(), errc::no_such_name);
