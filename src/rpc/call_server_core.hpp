@@ -94,7 +94,6 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
   bool defer(const shared_call& call);
   void drop(const shared_call& call) noexcept;
   static void tell_late(served_call& call, call_outcome ended) noexcept;
-  void came_late(const shared_call& call, std::optional<call_message> made) noexcept;
   void answer_late(const shared_call& call, std::optional<call_message> made) noexcept;
   void cancel(std::uint64_t connection, std::uint64_t number) noexcept;
   void refuse(const shared_call& call, const call_failure& why);

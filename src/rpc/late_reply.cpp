@@ -21,10 +21,10 @@ class call_server_core::late_reply final : public late_sender {
     const std::shared_ptr<call_server_core> server = server_.lock();
     if (!server) return;  // the call was given back
     worker_core& worker = call_->over->worker();
-    if (worker.in_handler()) return server->came_late(call_, std::move(answer));
+    if (worker.in_handler()) return server->answer_late(call_, std::move(answer));
     try {
       worker.post([server, call = call_, made = std::move(answer)]() mutable {
-        server->came_late(call, std::move(made));
+        server->answer_late(call, std::move(made));
       });
     } catch (const std::bad_alloc&) {  // the caller learns it from its deadline
       server->forget(key_of(*call_));
@@ -80,17 +80,7 @@ bool call_server_core::defer(const shared_call& call) {
   return true;
 }
 
-/// A handler of the worker. A server that ends on another thread waits for it, or has given the
-/// call back.
-void call_server_core::came_late(const shared_call& call,
-                                 std::optional<call_message> made) noexcept {
-  if (call->is_inside) return answer_late(call, std::move(made));
-  if (!start_running(key_of(*call))) return;
-  answer_late(call, std::move(made));
-  end_running(*call);
-}
-
-/// On the thread of the handlers.
+/// A handler of the worker.
 void call_server_core::answer_late(const shared_call& call,
                                    std::optional<call_message> made) noexcept {
   if (call->is_answered) return;  // the caller has given up, or the server has ended
