@@ -79,6 +79,7 @@ call_listing call_type<call_listing>::read(call_reader& from) {
   call_listing made;
   expect_list(from, 2);
   std::size_t left = from.list();
+  if (left > call_listing::max_functions) from.fail("it tells of too many functions");
   if (!from.claim(left, sizeof(call_description))) return made;
   made.functions.reserve(left);
   std::string_view last;

@@ -1,4 +1,4 @@
-// The types of a function, as the text of its signature names them.
+// The types that the text of a signature names.
 #pragma once
 
 #include <cstddef>
