@@ -7,6 +7,7 @@
 #include "region/exposed/exposed_memory.hpp"
 #include "region/exposed/exposed_region.hpp"
 #include "worker/context_core.hpp"
+#include "worker/worker_core.hpp"
 
 namespace ucx::detail {
 
