@@ -40,7 +40,8 @@ class UCXIO_EXPORT call_server {
  public:
   /// Makes an empty object, which serves nothing.
   call_server() noexcept;
-  /// Serves the functions of `calls` from now on.
+  /// Serves the functions of `calls` from now on. At a worker of a `server` that has ended, no
+  /// function exists for the peers.
   /// Errors: already_exists (the worker has a `call_server`), feature_disabled (a context without
   /// `feature::am`), closed (`driven` is empty).
   call_server(const worker& driven, const call_table& calls, call_server_options options = {},

@@ -38,6 +38,15 @@ using detail::call_starter;
 
 namespace {
 
+typed_call<call_listing> start_listing(const std::shared_ptr<detail::call_channel_core>& over,
+                                       const call_options& options, std::string_view after) {
+  call_writer arguments;
+  arguments.text(after);
+  const call_function listing(detail::listing_name, detail::listing_types);
+  return typed_call<call_listing>(
+      call_starter::start(over, {.called = listing}, arguments, options));
+}
+
 /// Gathers the functions of a peer from the parts in which they come.
 class gathered_listing {
  public:
@@ -126,14 +135,12 @@ void call_channel::post_dynamic_call(const call_function& called, const call_wri
 
 typed_call<call_listing> call_channel::start_signatures(const call_options& options,
                                                         std::string_view after) const {
-  call_writer arguments;
-  arguments.text(after);
-  const call_function listing(detail::listing_name, detail::listing_types);
-  return typed_call<call_listing>(start_dynamic_call(listing, arguments, options));
+  return start_listing(core_, options, after);
 }
 
 std::vector<call_description> call_channel::signatures(const call_options& options,
                                                        std::error_code& ec) const {
+  // While this waits, a handler may destroy the channel.
   const std::shared_ptr<detail::call_channel_core> kept = core_;
   gathered_listing gathered;
   std::optional<detail::clock::time_point> deadline;
@@ -141,7 +148,7 @@ std::vector<call_description> call_channel::signatures(const call_options& optio
   for (bool is_whole = false; !is_whole;) {
     call_options left = options;
     if (deadline) left.timeout = kept->time_until(*deadline);
-    call_listing part = start_signatures(left, gathered.behind()).result(ec);
+    call_listing part = start_listing(kept, left, gathered.behind()).result(ec);
     if (&ec != &throws && ec) return {};
     is_whole = part.is_whole;
     const detail::result<void> added = gathered.add(std::move(part));

@@ -124,6 +124,7 @@ const call_directory::function* call_directory::contents::find(const asked_call&
     const std::uint64_t place = asked.function - first;
     if (place < in_order.size()) {
       const function& found = *in_order[static_cast<std::size_t>(place)];
+      if (gate != nullptr) gate->names(found.name);
       if (is_there(found)) return &found;
     }
     refusal = {.outcome = call_outcome::unknown_function,

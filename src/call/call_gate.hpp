@@ -11,6 +11,8 @@ class call_gate {
   virtual ~call_gate() = default;
   /// Returns whether the caller may call the function. Else there is no such function for it.
   virtual bool shows(std::string_view function) noexcept = 0;
+  /// Tells the name of a function that is called by its number, before `shows`.
+  virtual void names(std::string_view /*function*/) noexcept {}
 };
 
 }  // namespace ucx::detail

@@ -23,20 +23,21 @@ std::uint32_t version_of(std::string_view name) noexcept {
   return version;
 }
 
-/// Reads one function, unless the reader fails.
-void read_function(call_reader& from, std::vector<call_description>& to) {
+/// Reads one function, unless the reader fails. `last`: the name before it. One whose signature has
+/// words of later versions is left out: this side can not call it.
+void read_function(call_reader& from, std::string_view& last, std::vector<call_description>& to) {
   expect_list(from, 3);
   const std::string_view name = from.text();
   const std::string_view signature = from.text();
   const std::string_view documentation = from.text();
   if (!from.ok()) return;
-  if (!to.empty() && name <= to.back().called.name()) {
-    return from.fail("the functions are not in order");
-  }
+  if (name <= last) return from.fail("the functions are not in order");
+  last = name;
   if (!complaint_about_call_name(name).empty()) return from.fail("a name is that of no function");
   if (documentation.size() > longest_documentation) return from.fail("a documentation is too long");
   std::error_code wrong;
   call_function called(name, signature, wrong);
+  if (wrong == errc::not_supported) return;
   if (wrong) return from.fail("a signature is none that this side knows");
   to.push_back({std::move(called), version_of(name), std::string(documentation)});
 }
@@ -78,12 +79,14 @@ call_listing call_type<call_listing>::read(call_reader& from) {
   call_listing made;
   expect_list(from, 2);
   std::size_t left = from.list();
+  if (left > call_listing::max_functions) from.fail("it tells of too many functions");
   if (!from.claim(left, sizeof(call_description))) return made;
   made.functions.reserve(left);
-  for (; left > 0 && from.ok(); --left) read_function(from, made.functions);
+  std::string_view last;
+  for (; left > 0 && from.ok(); --left) read_function(from, last, made.functions);
   made.is_whole = from.boolean();
   if (from.ok() && !made.is_whole && made.functions.empty()) {
-    from.fail("a part without functions says that there are more");
+    from.fail("a part without functions that this side knows says that there are more");
   }
   return made;
 }

@@ -10,6 +10,7 @@
 #include "connection/endpoint_core.hpp"
 #include "message/message_exchange.hpp"
 #include "rpc/call_exchange.hpp"
+#include "rpc/peer_gate.hpp"
 #include "wire/message_number.hpp"
 #include "worker/core_access.hpp"
 #include "worker/worker_core.hpp"
@@ -272,6 +273,7 @@ std::optional<call_message> call_server_core::answer_of(const shared_call& call,
   const bool is_late = call->deadline <= call->over->worker().api().now();
   call->has_run = !is_late;
   if (!is_late) return run_function(call, asked, context);
+  if (is_of_server_) peer_gate(call->peer).tell(asked, call_outcome::given_up);
   return functions_->refuse(call->number,
                             {.outcome = call_outcome::given_up, .text = "the caller has given up"},
                             context, asked.name);

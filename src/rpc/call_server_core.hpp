@@ -72,6 +72,7 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
     bool is_inside = false;                  ///< at the earliest when its function has returned.
     std::optional<call_message> early = {};  ///< An answer from inside of the function.
     std::string told_later = {};             ///< Its name, where the audit tells how it ended.
+    bool is_bound = false;                   ///< It came by number.
     std::stop_source stop{std::nostopstate};
     request pending = {};  ///< The receive, or the send of the answer.
   };

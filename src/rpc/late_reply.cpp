@@ -67,8 +67,9 @@ std::optional<call_message> call_server_core::run_function(const shared_call& ca
   if (!is_of_server_) return made;
   if (made) {
     gate.tell(asked, outcome_of(*made));
-  } else if (asked.kind == call_kind::call) {
-    call->told_later = asked.name;
+  } else {
+    call->told_later = gate.name_of(asked);
+    call->is_bound = asked.kind == call_kind::bound;
   }
   return made;
 }
@@ -105,7 +106,7 @@ void call_server_core::drop(const shared_call& call) noexcept {
 
 /// The line in the audit.
 void call_server_core::tell_late(served_call& call, call_outcome ended) noexcept {
-  if (!call.told_later.empty()) peer_gate::tell_later(call.peer, call.told_later, ended);
+  peer_gate::tell_later(call.peer, call.told_later, call.is_bound, ended);
   call.told_later.clear();
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "commands/call_list.hpp"
+#include "commands/call_types.hpp"
 #include "commands/call_values.hpp"
 #include "commands/commands.hpp"
 #include "output/entry_text.hpp"
@@ -68,6 +69,21 @@ void write_arguments(const call_description& function, const std::vector<std::st
                 fmt::format("the arguments of {}: {}", function.called.name(), ec.message()));
 }
 
+/// Waits for the answer.
+nlohmann::ordered_json result_of(call_request& called, const call_value_type& type) try {
+  call_reader from = called.result();
+  nlohmann::ordered_json result = read_result(type, from);
+  from.finish();
+  return result;
+} catch (const error& why) {
+  const bool is_of_answer = why.code() == errc::protocol_error ||
+                            why.code() == errc::version_mismatch ||
+                            why.code() == errc::not_supported || why.code() == errc::unexpected;
+  if (!is_of_answer) throw;
+  throw failure(exit_code::connection_lost,
+                fmt::format("{}; the function may have run", why.what()));
+}
+
 void call(const call_command_options& options, const std::vector<std::string>& arguments,
           const client_settings& settings) {
   const url at(options.url);
@@ -83,11 +99,7 @@ void call(const call_command_options& options, const std::vector<std::string>& a
   write_arguments(function, arguments, values);
   const call_channel peer(server.connection());
   call_request called = peer.start_dynamic_call(function.called, values);
-  call_reader from = called.result();
-  const nlohmann::ordered_json result =
-      read_result(types_of(function.called.signature()).result, from);
-  from.finish();
-  write_out(to_document(result));
+  write_out(to_document(result_of(called, types_of(function.called.signature()).result)));
 }
 
 }  // namespace

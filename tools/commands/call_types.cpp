@@ -1,9 +1,9 @@
+#include "commands/call_types.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <span>
-#include <utility>
-
-#include "commands/call_values.hpp"
+#include <string_view>
 
 namespace ucx::tool {
 namespace {

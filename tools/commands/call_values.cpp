@@ -2,11 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "commands/base64.hpp"
 #include "output/exit_code.hpp"
@@ -34,6 +40,28 @@ std::string shown(const json& value) {
   throw failure(exit_code::usage, fmt::format("{} is no {}", shown(value), type.word));
 }
 
+[[noreturn]] void refuse_twice(const std::string& key) {
+  throw failure(exit_code::usage, fmt::format("{} stands twice in an object", shown(key)));
+}
+
+/// Returns the value of a text, which is discarded where it is no JSON. Errors: failure where a key
+/// stands twice in an object.
+json parsed(const std::string& text) {
+  std::vector<std::set<std::string>> open;  // the keys of the objects around
+  return json::parse(
+      text,
+      [&open](int, json::parse_event_t event, json& part) {
+        if (event == json::parse_event_t::object_start) open.emplace_back();
+        if (event == json::parse_event_t::object_end) open.pop_back();
+        if (event == json::parse_event_t::key) {
+          const std::string& key = part.get_ref<const std::string&>();
+          if (!open.back().insert(key).second) refuse_twice(key);
+        }
+        return true;
+      },
+      false);
+}
+
 struct integer_range {
   std::int64_t least;
   std::uint64_t most;
@@ -55,7 +83,7 @@ void write_integer(const call_value_type& type, const json& value, call_writer& 
   if (value.is_number_unsigned() && value.get<std::uint64_t>() <= range.most) {
     to.unsigned_integer(value.get<std::uint64_t>());
   } else if (value.is_number_integer() && !value.is_number_unsigned() &&
-             value.get<std::int64_t>() < 0 && value.get<std::int64_t>() >= range.least) {
+             value.get<std::int64_t>() >= range.least) {  // it has a minus
     to.integer(value.get<std::int64_t>());
   } else {
     refuse(value, type);
@@ -67,6 +95,8 @@ double number_of(const call_value_type& type, const json& value) {
   if (value == infinite) return std::numeric_limits<double>::infinity();
   if (value == minus_infinite) return -std::numeric_limits<double>::infinity();
   if (!value.is_number()) refuse(value, type);
+  // "-0" is an integer with a sign, "0" one without.
+  if (value.type() == json::value_t::number_integer && value == 0) return -0.0;
   return value.get<double>();
 }
 
@@ -100,18 +130,21 @@ void write_list(const call_value_type& type, const json& value, std::optional<st
 }
 
 /// A key is text in JSON.
-void write_key(const call_value_type& type, const std::string& key, call_writer& to) {
-  if (type.what == kind::text) return write_value(type, key, to);
-  const json value = json::parse(key, nullptr, false);
+json value_of_key(const call_value_type& type, const std::string& key) {
+  if (type.what == kind::text) return key;
+  json value = parsed(key);
   if (value.is_discarded()) refuse(key, type);
-  write_value(type, value, to);
+  return value;
 }
 
 void write_map(const call_value_type& type, const json& value, call_writer& to) {
   if (!value.is_object()) refuse(value, type);
   to.map(value.size());
+  std::set<json> keys;  // "7" and " 7" are one
   for (const auto& [key, each] : value.items()) {
-    write_key(type.parts[0], key, to);
+    const json made = value_of_key(type.parts[0], key);
+    if (!keys.insert(made).second) refuse_twice(key);
+    write_value(type.parts[0], made, to);
     write_value(type.parts[1], each, to);
   }
 }
@@ -188,7 +221,10 @@ json json_of_number(double number) {
 /// JSON has no float of 32 bits: the shortest digits that mean the same one.
 json json_of_float32(float number) {
   if (!std::isfinite(number)) return json_of_number(double{number});
-  return json::parse(fmt::format("{}", number));
+  const std::string digits = fmt::format("{}", number);
+  double made = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), made);
+  return made;
 }
 
 json read_integer(const call_value_type& type, call_reader& from) {
@@ -237,7 +273,7 @@ json read_record(const call_value_type& type, call_reader& from) {
 
 void write_argument(const call_value_type& type, const std::string& argument, call_writer& to) {
   if (type.what == kind::text || type.what == kind::bytes) return write_value(type, argument, to);
-  const json value = json::parse(argument, nullptr, false);
+  const json value = parsed(argument);
   if (value.is_discarded()) {
     throw failure(exit_code::usage, fmt::format("{} is no JSON, and no {}", argument, type.word));
   }

@@ -19,6 +19,7 @@ exit_code exit_code_of(const std::error_code& cause) noexcept {
     case errc::bad_address:
     case errc::out_of_range:
     case errc::already_exists:
+    case errc::signature_differs:
       return exit_code::usage;
     case errc::no_such_name:
     case errc::no_such_handler:

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstddef>
 #include <string>
 #include <system_error>
@@ -27,7 +28,7 @@ class ServedCalls : public testing::TestWithParam<const char*> {
  protected:
   ServedCalls() {
     calls_.add("add", [](int a, int b) { return a + b; }, {.documentation = "Returns the sum."});
-    calls_.add("secret", [] { return 1; });
+    calls_.add("secret", [this] { return ++run_; });
     calls_.add("secret/2", [] { return 2; });
   }
 
@@ -60,6 +61,7 @@ class ServedCalls : public testing::TestWithParam<const char*> {
   access_rules rules_ = access_rules::parse(
       "allow anybody call add\n"
       "deny anybody all **\n");
+  std::atomic<int> run_{0};  // calls of `secret`
   call_table calls_;
 };
 
@@ -75,7 +77,12 @@ TEST_P(ServedCalls, AreCalledAndToldOfAsTheRulesAllow) {
   EXPECT_EQ(outcome(peer.start_call<int>("absent")), errc::no_such_name);
   const call_stub<int(int, int)> add(peer, "add");
   EXPECT_EQ(add(1, 2), 3);
-  there.set_rules(rules_.deny("anybody", access_right::all));
+  peer.post_call<int>("secret");
+  EXPECT_EQ(peer.call<int>("add", 1, 2), 3) << "what was posted came before";
+  EXPECT_EQ(run_, 0);
+  there.set_rules(
+      access_rules::parse("allow anybody call add\n"
+                          "deny anybody call add\n"));
   EXPECT_EQ(add(1, 2), 3) << "the first line that names the right decides";
   there.set_rules(access_rules().deny("anybody", access_right::call, "a*"));
   EXPECT_EQ(outcome(add.start(1, 2)), errc::no_such_name) << "also where it is bound";
@@ -108,7 +115,6 @@ TEST_P(ServedCalls, AreInTheAudit) {
 }
 
 TEST_P(ServedCalls, AreServedByEachWorker) {
-  rules_ = access_rules().allow("anybody", access_right::all);
   server there = served(3);
   call_server serves(there, calls_);
   std::error_code ec;
@@ -117,8 +123,12 @@ TEST_P(ServedCalls, AreServedByEachWorker) {
   std::vector<client> clients;
   for (int i = 0; i < 4; ++i) {
     clients.push_back(client_of(there));
-    EXPECT_EQ(call_channel(clients.back().connection()).call<int>("add", i, 1), i + 1);
+    const call_channel peer(clients.back().connection());
+    EXPECT_EQ(peer.call<int>("add", i, 1), i + 1);
+    EXPECT_EQ(outcome(peer.start_call<int>("secret")), errc::no_such_name);
+    EXPECT_THAT(names(peer), ElementsAre("add"));
   }
+  EXPECT_EQ(run_, 0);
   EXPECT_EQ(serves.under_way(), 0U);
   serves = call_server();
   for (const client& each : clients) {

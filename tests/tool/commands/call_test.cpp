@@ -108,6 +108,17 @@ TEST_F(CallTool, ConvertsArgumentsOfEachType) {
   }
 }
 
+TEST_F(CallTool, KeepsTheSignOfZeroAndShowsFloatsAsSuch) {
+  EXPECT_EQ(call({"half", "-0"}).out, "-0.0\n");
+  EXPECT_EQ(call({"half", "-0.0"}).out, "-0.0\n");
+  EXPECT_EQ(call({"half", "0"}).out, "0.0\n");
+  EXPECT_EQ(call({"half", "2"}).out, "1.0\n");
+  EXPECT_EQ(call({"add/2", "-0", "-0"}).out, "-0.0\n");
+  EXPECT_EQ(call({"add/2", "9007199254740993", "0"}).out, "9007199254740992.0\n");
+  EXPECT_EQ(call({"add", "-0", "-0"}).out, "0\n");
+  EXPECT_EQ(result_of({"largest", "-0", "-0"}).dump(), "[0,0]");
+}
+
 TEST_F(CallTool, RefusesWhatIsNoArgument) {
   const std::vector<std::vector<std::string>> wrong{
       {"add", "1"},
@@ -125,7 +136,10 @@ TEST_F(CallTool, RefusesWhatIsNoArgument) {
       {"lists", "[1,\"2\"]", "[true,false]"},
       {"lists", "[]", "[true]"},
       {"numbers", R"({"x":"y"})"},
+      {"numbers", R"({"7":"x","7":"y"})"},
+      {"numbers", R"({"7":"x"," 7":"y"})"},
       {"place", R"({"height":1})"},
+      {"place", R"({"name":"x","name":"y"})"},
       {"place", R"({"name":"x","other":1})"},
       {"greet", "\xff"},
       {"greet", "--unknown"},
@@ -145,6 +159,13 @@ TEST_F(CallTool, EndsWithTheCodeOfTheError) {
   serves_ = call_server();
   expect_failure(call({"add", "1", "2"}), 3, "serves no calls");
   expect_failure(run_tool({"ls", "--calls", owner_.url()}), 3, "serves no calls");
+}
+
+TEST_F(CallTool, SaysThatAFunctionMayHaveRunWhereItsResultIsNone) {
+  calls_.add_dynamic("twice", "()->map<i32,nil>", [](call_context&, call_reader&, call_writer& to) {
+    to.map(2).integer(1).nil().integer(1).nil();
+  });
+  expect_failure(call({"twice"}), 7, "the function may have run");
 }
 
 TEST_F(CallTool, ListsTheFunctions) {

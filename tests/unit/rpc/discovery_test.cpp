@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <functional>
 #include <future>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -42,6 +44,7 @@ class Discovery : public ::testing::Test {
   void answer(std::vector<call_writer> parts) {
     parts_ = std::move(parts);
     both_.receiver().on_message(message_name("ucxio calls", 1), [this](message came) {
+      if (on_question_) on_question_();
       const auto begun = detail::decode_beginning(came.header());
       const call_writer& part = parts_[std::min(asked_++, parts_.size() - 1)];
       const detail::call_message made = detail::encode_result(begun->number, part.written());
@@ -69,6 +72,7 @@ class Discovery : public ::testing::Test {
   test::simulated_messages both_;
   std::vector<call_writer> parts_;
   std::size_t asked_ = 0;
+  std::function<void()> on_question_;
   call_table calls_;
   call_server serves_;
   call_channel peer_{both_.sender};
@@ -131,6 +135,60 @@ TEST_F(Discovery, EndsAtItsDeadline) {
   EXPECT_EQ(outcome({.timeout = 2s}), errc::timed_out);
 }
 
+TEST_F(Discovery, HasOneDeadlineForAllParts) {
+  std::vector<scheduled_call> late;
+  std::size_t asked = 0;
+  both_.receiver().on_message(message_name("ucxio calls", 1), [&](message came) {
+    const auto begun = detail::decode_beginning(came.header());
+    if (begun->kind != static_cast<std::uint8_t>(detail::call_kind::call)) return;
+    const std::string name = "f" + std::to_string(asked++);
+    late.push_back(both_.receiver().call_after(
+        900ms, [to = came.peer(), number = begun->number,
+                part = part_of({{name, "()->nil", ""}}, false)]() mutable {
+          const detail::call_message made = detail::encode_result(number, part.written());
+          to.post_send(active_message{message_name("ucxio calls", 2), made.head()}, made.body, 0,
+                       {.memory = send_memory::copied});
+        }));
+  });
+  EXPECT_EQ(outcome({.timeout = 2s}), errc::timed_out);
+  EXPECT_EQ(asked, 3U);
+}
+
+TEST_F(Discovery, GoesOnWhereItsChannelIsDestroyed) {
+  auto channel = std::make_unique<call_channel>(both_.sender);
+  answer({part_of({{"a", "()->nil", ""}}, false), part_of({{"b", "()->nil", ""}}, true)});
+  on_question_ = [&] { channel.reset(); };
+  EXPECT_EQ(channel->signatures().size(), 2U);
+  EXPECT_EQ(channel, nullptr);
+}
+
+TEST_F(Discovery, DoesNotWaitInsideACallback) {
+  calls_.add("add/3", [](int a, int b) { return a + b; });
+  serve();
+  std::error_code ec;
+  call_request sum = peer_.start_dynamic_call({"add/3", "(i32,i32)->i32"},
+                                              std::move(call_writer().integer(1).integer(2)));
+  sum.then([&](std::error_code) { static_cast<void>(peer_.signatures({}, ec)); });
+  ASSERT_TRUE(until([&] { return static_cast<bool>(ec); }));
+  EXPECT_EQ(ec, errc::would_deadlock);
+}
+
+TEST_F(Discovery, LeavesOutFunctionsOfLaterVersions) {
+  answer({part_of({{"a", "(tensor<f32>)->nil", ""}, {"b", "()->nil", ""}, {"c", "(any)->nil", ""}},
+                  false),
+          part_of({{"c", "(any)->nil", ""}, {"d", "(buffer)->nil", ""}}, true)});
+  const std::vector<call_description> all = peer_.signatures();
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].called.name(), "b");
+  for (const bool is_whole : {true, false}) {
+    asked_ = 0;
+    answer({part_of({{"c", "(any)->nil", ""}}, is_whole)});
+    EXPECT_EQ(outcome(), is_whole ? std::error_code() : make_error_code(errc::protocol_error));
+  }
+  answer({part_of({{"c", "(any)->nil", ""}, {"b", "()->nil", ""}}, true)});
+  EXPECT_EQ(outcome(), errc::protocol_error) << "they are not in order";
+}
+
 TEST_F(Discovery, DoesNotBelieveWhatIsNoListing) {
   const std::string none = "()->nil";
   const std::vector<call_writer> wrong{
@@ -169,6 +227,23 @@ TEST_F(Discovery, DoesNotBelieveThatThereAreTooMany) {
   answer(std::move(parts));
   EXPECT_EQ(outcome(), errc::protocol_error);
   EXPECT_EQ(asked_, 7U);
+}
+
+TEST_F(Discovery, DoesNotBelieveThatTheirWordsAreTooLong) {
+  constexpr std::size_t in_a_part = 240;
+  constexpr std::size_t parts = call_listing::max_size / (in_a_part * 4096) + 1;
+  std::vector<call_writer> all;
+  for (std::size_t i = 0; i < parts; ++i) {
+    std::vector<function> some;
+    for (std::size_t k = 0; k < in_a_part; ++k) {
+      some.emplace_back("f" + std::to_string(1'000'000 + i * in_a_part + k), "()->nil",
+                        std::string(4096, 'x'));
+    }
+    all.push_back(part_of(some, false));
+  }
+  answer(std::move(all));
+  EXPECT_EQ(outcome(), errc::protocol_error);
+  EXPECT_EQ(asked_, parts);
 }
 
 TEST_F(Discovery, KeepsItsNameToItself) {
@@ -217,15 +292,16 @@ TEST(CallGate, HidesFunctionsAsIfTheyWereNotThere) {
   call_context context;
   const auto answer_to = [&](const call_function& called, detail::call_kind kind,
                              std::uint64_t number = 0) {
-    const detail::call_message answer = calls.answer({.kind = kind,
-                                                      .hash = called.signature().hash(),
-                                                      .function = number,
-                                                      .name = called.name()},
-                                                     context, &gate);
-    const std::vector<std::byte> bytes = answer.joined();
+    const std::optional<detail::call_message> answer =
+        calls.answer({.kind = kind,
+                      .hash = called.signature().hash(),
+                      .function = number,
+                      .name = called.name()},
+                     context, &gate);
+    const std::vector<std::byte> wire = answer.value().joined();
     std::string text = "done";
     try {
-      call_reader result = called.decode(bytes);
+      call_reader result = called.decode(wire);
       if (kind == detail::call_kind::bind) number = result.unsigned_integer();
     } catch (const error& failed) {
       EXPECT_EQ(failed.code(), errc::no_such_name);

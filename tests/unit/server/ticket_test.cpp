@@ -31,6 +31,7 @@
 #include "ucx/pipe_broker.hpp"
 #include "ucx/pipe_stream.hpp"
 #include "ucx/remote_region.hpp"
+#include "ucx/rpc.hpp"
 #include "ucx/server.hpp"
 #include "ucx/token_file.hpp"
 #include "ucx/url.hpp"
@@ -135,6 +136,27 @@ class TicketOfWorkers : public Ticket {
  protected:
   TicketOfWorkers() : Ticket(3) {}
 };
+
+TEST_F(Ticket, LeavesOutFunctionsThatOneMayNotCall) {
+  served_.set_rules(access_rules()
+                        .deny("token alice", right::call, "of_bob")
+                        .deny("token bob", right::call, "of_alice"));
+  call_table calls;
+  for (const char* each : {"of_alice", "of_bob", "of_both"}) calls.add(each, [] { return 1; });
+  const call_server serves(served_, calls);
+  client alice = client_of("alice");
+  const ticket lent;
+  lent.lend(alice);
+  const client both = acting(lent);
+  const call_channel peer(both.connection());
+  EXPECT_EQ(peer.call<int>("of_both"), 1);
+  for (const char* each : {"of_alice", "of_bob"}) {
+    std::error_code ec;
+    peer.start_call<int>(each).result(ec);
+    EXPECT_EQ(ec, errc::no_such_name) << each;
+  }
+  EXPECT_EQ(peer.signatures().size(), 1U);
+}
 
 TEST_F(Ticket, GivesTheRightsThatBothHave) {
   client alice = client_of("alice");
