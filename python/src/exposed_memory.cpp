@@ -20,15 +20,15 @@ exposed_memory_object::exposed_memory_object(std::unique_ptr<ucx::memory_region>
       address_(reinterpret_cast<std::uintptr_t>(region_->bytes().data())),
       length_(region_->size()) {}
 
-exposed_memory_object exposed_memory_object::map(const plain_context_object& of, nb::handle buffer) {
+exposed_memory_object exposed_memory_object::map(const plain_context_object& of,
+                                                 nb::handle buffer) {
   refuse_forked_child();
   borrowed lent;
   const std::span<std::byte> bytes = lent.take_buffer(buffer, use::write);
   std::unique_ptr<ucx::memory_region> made;
   {
     const without_gil free;
-    made =
-        std::make_unique<ucx::memory_region>(*of.shared(), bytes, ucx::access::read_write);
+    made = std::make_unique<ucx::memory_region>(*of.shared(), bytes, ucx::access::read_write);
   }
   return exposed_memory_object(std::move(made), std::move(lent));
 }

@@ -217,14 +217,18 @@ class UCXWorker(UCXObject):
 
     def init_blocking_progress_mode(self) -> int:
         """Return a descriptor that polls readable when there is progress to make: see `arm`."""
-        descriptor = self._opened().event_fd
+        with translated("init_blocking_progress_mode"):
+            descriptor = self._opened().event_fd
         if descriptor < 0:
             raise UCXError("the context has no events to wait for")
         self.arm()
         return descriptor
 
     def arm(self) -> bool:
-        """Prepare the descriptor. Returns False where there is progress to make already."""
+        """Prepare the descriptor. Returns False where there is progress to make already.
+
+        Wait for it for a second at most: limits of time pass without an event.
+        """
         with translated("arm"):
             return self._opened().arm()
 
