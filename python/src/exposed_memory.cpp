@@ -20,16 +20,15 @@ exposed_memory_object::exposed_memory_object(std::unique_ptr<ucx::memory_region>
       address_(reinterpret_cast<std::uintptr_t>(region_->bytes().data())),
       length_(region_->size()) {}
 
-exposed_memory_object exposed_memory_object::map(const plain_context_object& of, nb::handle buffer,
-                                                 bool writable) {
+exposed_memory_object exposed_memory_object::map(const plain_context_object& of,
+                                                 nb::handle buffer) {
   refuse_forked_child();
   borrowed lent;
-  const std::span<std::byte> bytes = lent.take_buffer(buffer, writable ? use::write : use::read);
-  const ucx::access granted = writable ? ucx::access::read_write : ucx::access::read;
+  const std::span<std::byte> bytes = lent.take_buffer(buffer, use::write);
   std::unique_ptr<ucx::memory_region> made;
   {
     const without_gil free;
-    made = std::make_unique<ucx::memory_region>(*of.shared(), bytes, granted);
+    made = std::make_unique<ucx::memory_region>(*of.shared(), bytes, ucx::access::read_write);
   }
   return exposed_memory_object(std::move(made), std::move(lent));
 }
@@ -82,8 +81,7 @@ void exposed_memory_object::close() {
 void add_exposed_memory(nb::module_& module) {
   using object = exposed_memory_object;
   nb::class_<object>(module, "ExposedMemory")
-      .def_static("map", &object::map, nb::arg("context"), nb::arg("buffer").none(),
-                  nb::arg("writable"))
+      .def_static("map", &object::map, nb::arg("context"), nb::arg("buffer").none())
       .def_static("allocate", &object::allocate, nb::arg("context"), nb::arg("size"))
       .def_prop_ro("address", &object::address)
       .def_prop_ro("length", &object::length)

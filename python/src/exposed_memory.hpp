@@ -16,9 +16,9 @@ namespace ucxio_python {
 /// A buffer of Python's, or memory of the library's, which UCX knows.
 class exposed_memory_object {
  public:
-  /// Exposes the bytes of a buffer: for reading, and where `writable` says so for writing.
-  static exposed_memory_object map(const plain_context_object& of, nanobind::handle buffer,
-                                   bool writable);
+  /// Exposes the bytes of a buffer. UCX's keys carry no rights: peers may write them.
+  /// Errors: TypeError (the buffer is read-only, or there is none).
+  static exposed_memory_object map(const plain_context_object& of, nanobind::handle buffer);
   /// Exposes memory that the library allocates.
   static exposed_memory_object allocate(const plain_context_object& of, std::size_t size);
   exposed_memory_object(exposed_memory_object&&) noexcept = default;

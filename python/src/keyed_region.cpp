@@ -1,6 +1,7 @@
 #include "keyed_region.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <span>
 #include <utility>
 
@@ -93,7 +94,9 @@ std::size_t keyed_region_object::read_into(nb::handle buffer, std::uint64_t offs
 
 std::size_t keyed_region_object::write_from(nb::handle buffer, std::uint64_t offset,
                                             double timeout) {
+  using clock = std::chrono::steady_clock;
   ucx::io_options options = within(timeout);
+  const clock::time_point begun = clock::now();
   borrowed lent;
   const std::span<const std::byte> all = lent.take_buffer(buffer, use::read);
   const std::span<const std::byte> from = all.first(bytes_left(*region_, offset, all.size()));
@@ -102,7 +105,10 @@ std::size_t keyed_region_object::write_from(nb::handle buffer, std::uint64_t off
   transfer(lent, [of = region_, offset, from, options] {
     return of->start_write_at(offset, from, options);
   });
-  ask([of = region_, limit = within(timeout)] { return of->start_flush(limit); });
+  // Zero would be the default.
+  ucx::io_options rest;
+  rest.timeout = std::max(options.timeout - (clock::now() - begun), std::chrono::nanoseconds(1));
+  ask([of = region_, rest] { return of->start_flush(rest); });
   return from.size();
 }
 

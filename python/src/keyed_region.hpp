@@ -30,7 +30,7 @@ class keyed_region_object {
   nanobind::object get(nanobind::handle buffer, std::uint64_t offset, std::size_t size);
   nanobind::object put(nanobind::handle buffer, std::uint64_t offset, std::size_t size);
   /// Read, or write, up to the memory's end, and wait. What was written is at the peer. Return how
-  /// many bytes.
+  /// many bytes. The time-out is that of the whole call.
   std::size_t read_into(nanobind::handle buffer, std::uint64_t offset, double timeout);
   std::size_t write_from(nanobind::handle buffer, std::uint64_t offset, double timeout);
   std::string transfer_method() const;

@@ -109,7 +109,10 @@ nb::bytes plain_worker_object::address() const {
   return nb::bytes(framed.data(), framed.size());
 }
 
-int plain_worker_object::event_fd() const { return of_->loop->worker().event_fd(); }
+int plain_worker_object::event_fd() const {
+  refuse_forked_child();
+  return of_->loop->worker().event_fd();
+}
 
 bool plain_worker_object::arm() {
   refuse_forked_child();

@@ -6,6 +6,9 @@ UCXError for failures that have a class of their own here, so these classes are 
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 from ..errors import Error, ErrorCode
 
 __all__ = [
@@ -82,6 +85,15 @@ def failure_of(failed: Error, doing: str) -> Exception:
     if failed.code == ErrorCode.forked_child:
         raise failed
     return _by_code.get(failed.code, UCXError)(f"<{doing}>: {failed.strerror}")
+
+
+@contextlib.contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Raise the exceptions of this module for those of the library."""
+    try:
+        yield
+    except Error as failed:
+        raise failure_of(failed, doing) from failed
 
 
 def failure_of_receive(failed: Error, doing: str) -> Exception:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..._buffer import Buffer
 from ..._core import PlainContext
-from ...errors import Error
-from ..exceptions import UCXCloseError, failure_of
+from ..exceptions import UCXCloseError, translated
 from .ucx_object import UCXObject
 
 if TYPE_CHECKING:
@@ -73,10 +72,8 @@ class UCXContext(UCXObject):
             config.pop("TLS", None)
         else:
             transports = []  # the configuration has them
-        try:
+        with translated("UCXContext"):
             core = PlainContext(config, transports, sorted(names | {"wakeup"}))
-        except Error as failed:
-            raise failure_of(failed, "UCXContext") from failed
         self._core: PlainContext | None = core
 
     def _opened(self) -> PlainContext:
@@ -89,12 +86,14 @@ class UCXContext(UCXObject):
 
     def get_config(self) -> dict[str, str]:
         """Return UCX's configuration in force."""
-        return dict(self._opened().configuration())
+        with translated("get_config"):
+            return dict(self._opened().configuration())
 
     @property
     def cuda_support(self) -> bool:
         """Whether UCX was set up to move memory of CUDA devices."""
-        return self._opened().supports_cuda
+        with translated("cuda_support"):
+            return self._opened().supports_cuda
 
     @property
     def handle(self) -> int:
@@ -103,7 +102,8 @@ class UCXContext(UCXObject):
 
     def info(self) -> str:
         """Return UCX's description of the context, of many lines."""
-        return self._opened().description()
+        with translated("info"):
+            return self._opened().description()
 
     def map(self, mem: Buffer) -> UCXMemoryHandle:
         """Expose a buffer: see `UCXMemoryHandle.map`."""

@@ -10,7 +10,7 @@ from typing import Any
 from ..._core import PlainEndpoint
 from ...errors import Error
 from ..address import UCXAddress
-from ..exceptions import UCXCloseError, end_of, failure_of
+from ..exceptions import UCXCloseError, UCXUnreachable, end_of, translated
 from .packed_remote_key import PackedRemoteKey
 from .ucx_object import UCXObject
 from .ucx_request import UCXRequest
@@ -31,6 +31,7 @@ class UCXEndpoint(UCXObject):
         self.worker = worker
         self._core: PlainEndpoint | None = core
         self._number = next_number()
+        self._handle = core.handle  # UCX's own is gone after a failure
         worker._children.add(self)
 
     @classmethod
@@ -39,12 +40,15 @@ class UCXEndpoint(UCXObject):
     ) -> UCXEndpoint:
         """Begin to connect to a listener of a program that has UCX alone.
 
+        The name of a host is looked up before it returns, for as long as the system's resolver
+        takes.
+
         Parameters
         ----------
         worker : UCXWorker
             The worker that is to connect.
         ip_address : str
-            An IPv4 address, or the name of a host.
+            An IPv4 address, or the name of a host that has one.
         port : int
             The listener's port.
         endpoint_error_handling : bool
@@ -54,14 +58,17 @@ class UCXEndpoint(UCXObject):
         ------
         UCXError
             It can not be begun. Later failures are raised where the connection is used.
+        UCXUnreachable
+            No host has the name, or no IPv4 address.
         """
         del endpoint_error_handling
         core = worker._opened()
-        host = socket.gethostbyname(ip_address)
         try:
+            host = socket.gethostbyname(ip_address)
+        except (OSError, UnicodeError) as failed:  # a name that is none is UnicodeError
+            raise UCXUnreachable(f"<create>: no address of {ip_address!r}: {failed}") from failed
+        with translated("create"):
             return cls(worker, core.connect_to(host, port))
-        except Error as failed:
-            raise failure_of(failed, "create") from failed
 
     @classmethod
     def create_from_worker_address(
@@ -88,10 +95,8 @@ class UCXEndpoint(UCXObject):
         """
         del endpoint_error_handling
         core = worker._opened()
-        try:
+        with translated("create_from_worker_address"):
             return cls(worker, core.connect_to_worker(address))
-        except Error as failed:
-            raise failure_of(failed, "create_from_worker_address") from failed
 
     def _opened(self) -> PlainEndpoint:
         if self._core is None:
@@ -149,7 +154,8 @@ class UCXEndpoint(UCXObject):
         UCXError
             The endpoint has failed, or a `put_nbi` or `get_nbi` that has ended.
         """
-        operation = self._opened().flush()
+        with translated("flush"):
+            operation = self._opened().flush()
         call = (cb_func, cb_args, cb_kwargs)
         return self.worker._start(operation, "flush", self._number, call, is_flush=True)
 
@@ -161,18 +167,20 @@ class UCXEndpoint(UCXObject):
         """Raise why the connection failed, if it did."""
         core = self._opened()
         if (failed := core.failure) is not None:
-            raise end_of(failed, hex(core.handle)) from failed
+            raise end_of(failed, hex(self._handle)) from failed
 
     @property
     def handle(self) -> int:
         """UCX's endpoint: ``ucp_ep_h``."""
-        return self._opened().handle
+        with translated("handle"):
+            return self._opened().handle
 
     def info(self) -> str:
         """Return a description of the endpoint, of several lines."""
         core = self._opened()
-        lanes = "".join(f"\n#   lane: {each}" for each in core.transports)
-        return f"# endpoint {core.handle:#x}, {core.state}{lanes}\n"
+        with translated("info"):
+            lanes = "".join(f"\n#   lane: {each}" for each in core.transports)
+            return f"# endpoint {self._handle:#x}, {core.state}{lanes}\n"
 
     def __repr__(self) -> str:
         return f"<ucxio.ucp UCXEndpoint, {'open' if self.initialized else 'closed'}>"

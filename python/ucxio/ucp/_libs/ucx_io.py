@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 import io
+import operator
 from typing import Any
 
-from ..._core import size_of_buffer
-from ...errors import Error
-from ..exceptions import failure_of
+from ..._core import KeyedRegion, size_of_buffer
+from ..exceptions import translated
 from .ucx_rkey import UCXRkey
 
 __all__ = ["UCXIO"]
@@ -30,7 +30,7 @@ class UCXIO(io.RawIOBase):
     rkey : UCXRkey
         The key to the memory, of a program with ucxio or with UCX alone.
     timeout : float
-        Seconds that a read or write may take.
+        Seconds that a read or write may take, the wait until the bytes are at the peer included.
 
     Raises
     ------
@@ -40,7 +40,17 @@ class UCXIO(io.RawIOBase):
         The peer does not connect, or a call took too long.
     ValueError
         Of the methods: the file is closed.
+
+    Notes
+    -----
+    After TimeoutError or KeyboardInterrupt the position is where it was, and any of the bytes may
+    be at the peer: `io.BufferedWriter` writes them again. Where RDMA hardware was moving bytes, the
+    connection is lost, too.
     """
+
+    # None of a file that is closed, or could not be made.
+    _core: KeyedRegion | None = None
+    _rkey: UCXRkey | None = None
 
     def __init__(self, dest: int, length: int, rkey: UCXRkey, *, timeout: float = 60.0) -> None:
         super().__init__()
@@ -51,6 +61,18 @@ class UCXIO(io.RawIOBase):
         self._timeout = timeout
         self._position = 0
         self._core = rkey._open(dest, length)
+
+    def close(self) -> None:
+        """Close the file, and let go of the key and the connection. Idempotent."""
+        super().close()
+        self._core = self._rkey = None
+
+    def _opened(self) -> KeyedRegion:
+        core, rkey = self._core, self._rkey
+        if self.closed or core is None or rkey is None:
+            raise ValueError("I/O operation on closed file.")
+        rkey._check()
+        return core
 
     def _check(self) -> None:
         if self.closed:
@@ -82,17 +104,14 @@ class UCXIO(io.RawIOBase):
         if whence not in (io.SEEK_SET, io.SEEK_CUR, io.SEEK_END):
             raise ValueError(f"there is no whence {whence}")
         begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._length}[whence]
-        self._position = min(max(begin + pos, 0), self._length)
+        self._position = min(max(begin + operator.index(pos), 0), self._length)
         return self._position
 
     def readinto(self, buffer: Any, /) -> int:
         """Read into a buffer, without a copy. Return how many bytes: none at the end."""
-        self._check()
-        self._rkey._check()
-        try:
-            count = self._core.read_into(buffer, self._position, self._timeout)
-        except Error as failed:
-            raise failure_of(failed, "read") from failed
+        core = self._opened()
+        with translated("read"):
+            count = core.read_into(buffer, self._position, self._timeout)
         self._position += count
         return count
 
@@ -111,14 +130,11 @@ class UCXIO(io.RawIOBase):
         OSError
             ``ENOSPC``: the position is the end.
         """
-        self._check()
-        self._rkey._check()
+        core = self._opened()
         if self._position == self._length and size_of_buffer(data):
             raise OSError(errno.ENOSPC, "writing at the end of memory of a fixed size")
-        try:
-            count = self._core.write_from(data, self._position, self._timeout)
-        except Error as failed:
-            raise failure_of(failed, "write") from failed
+        with translated("write"):
+            count = core.write_from(data, self._position, self._timeout)
         self._position += count
         return count
 

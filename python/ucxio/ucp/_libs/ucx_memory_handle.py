@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from ..._buffer import Buffer
 from ..._core import ExposedMemory
-from ...errors import Error
-from ..exceptions import UCXCloseError, failure_of
+from ..exceptions import UCXCloseError, UCXError, translated
 from .packed_remote_key import PackedRemoteKey
 from .ucx_context import UCXContext
 from .ucx_object import UCXObject
@@ -25,10 +24,8 @@ class UCXMemoryHandle(UCXObject):
     def __init__(self, ctx: UCXContext, make: Callable[[], ExposedMemory]) -> None:
         """Wrap memory. Use `map` or `alloc` instead."""
         super().__init__()
-        try:
+        with translated("UCXMemoryHandle"):
             self._core: ExposedMemory | None = make()
-        except Error as failed:
-            raise failure_of(failed, "UCXMemoryHandle") from failed
         self._context = ctx
         self._address, self._length = self._core.address, self._core.length
         ctx._children.add(self)
@@ -45,6 +42,8 @@ class UCXMemoryHandle(UCXObject):
         core = ctx._opened()
         if size < 0:
             raise ValueError(f"memory can not have {size} bytes")
+        if size >= 1 << 63:
+            raise UCXError(f"<UCXMemoryHandle>: there are no {size} bytes of memory")
         return cls(ctx, lambda: ExposedMemory.allocate(core, size))
 
     @classmethod
@@ -56,10 +55,15 @@ class UCXMemoryHandle(UCXObject):
         ctx : UCXContext
             The workers of which serve the memory.
         mem : object with the buffer protocol
-            C-contiguous memory of the host. Peers may write it where it is not read-only.
+            C-contiguous memory of the host, which may be written: UCX's keys carry no rights.
+
+        Raises
+        ------
+        TypeError
+            The buffer is read-only, or there is none.
         """
-        core, writable = ctx._opened(), not _is_read_only(mem)
-        return cls(ctx, lambda: ExposedMemory.map(core, mem, writable))
+        core = ctx._opened()
+        return cls(ctx, lambda: ExposedMemory.map(core, mem))
 
     def _opened(self) -> ExposedMemory:
         if self._core is None:
@@ -79,15 +83,14 @@ class UCXMemoryHandle(UCXObject):
         UCXError
             UCX has none: the memory is a CUDA device's, or the context is without RMA.
         """
-        try:
+        with translated("pack_rkey"):
             return PackedRemoteKey(self._opened().key())
-        except Error as failed:
-            raise failure_of(failed, "pack_rkey") from failed
 
     @property
     def mem_handle(self) -> int:
         """UCX's registration: ``ucp_mem_h``."""
-        return self._opened().handle
+        with translated("mem_handle"):
+            return self._opened().handle
 
     @property
     def address(self) -> int:
@@ -102,14 +105,3 @@ class UCXMemoryHandle(UCXObject):
     def __repr__(self) -> str:
         state = "open" if self.initialized else "closed"
         return f"<ucxio.ucp UCXMemoryHandle, {self._length} bytes, {state}>"
-
-
-def _is_read_only(buffer: Buffer) -> bool:
-    interface = getattr(buffer, "__cuda_array_interface__", None)
-    if interface is not None:
-        return bool(interface["data"][1])
-    try:
-        with memoryview(buffer) as view:  # type: ignore[arg-type]
-            return view.readonly
-    except TypeError:  # DLPack, or no buffer
-        return False

@@ -21,7 +21,10 @@ class UCXObject:
         return self._is_open
 
     def close(self) -> None:
-        """Close what was made from the object, and then the object. Idempotent."""
+        """Close what was made from the object, and then the object. Idempotent.
+
+        Where KeyboardInterrupt ends it, a further call closes the rest.
+        """
         if not self._is_open:
             return
         for each in list(self._children):

@@ -34,17 +34,22 @@ class UCXRequest:
         self._call = call
         self._arguments, self._keywords = arguments, keywords
         self._started = started
-        self._left = 0
+        self._flights: set[Flight] = set()
         self._failure: Exception | None = None
 
     def _wait_for(self, flight: Flight) -> None:
-        self._left += 1
+        self._flights.add(flight)
         flight.requests.append(self)
 
-    def _ended(self, failure: Exception | None) -> None:
-        self._left -= 1
-        self._failure = self._failure or failure
-        if self._left or self.closed():
+    def _ended(self, flight: Flight) -> bool:
+        """Note the end of what it waits for. Returns whether that was the last. Idempotent."""
+        self._flights.discard(flight)
+        self._failure = self._failure or flight.failure
+        return not self._flights
+
+    def _tell(self) -> None:
+        """Call the function, unless it was called, or the request closed."""
+        if self.closed():
             return
         self.info["status"] = "finished"
         call, self._call = self._call, None
@@ -72,7 +77,7 @@ class UCXRequest:
 class Flight:
     """An operation in flight, and the requests that wait for it."""
 
-    __slots__ = ("doing", "endpoint", "operation", "requests")
+    __slots__ = ("doing", "endpoint", "failure", "has_result", "operation", "requests")
 
     def __init__(self, operation: Operation[None], doing: str, endpoint: int | None) -> None:
         """Note an operation, and the number of its endpoint; None is that of all endpoints."""
@@ -80,11 +85,15 @@ class Flight:
         self.doing = doing
         self.endpoint = endpoint
         self.requests: list[UCXRequest] = []
+        self.failure: Exception | None = None
+        self.has_result = False
 
     def end(self) -> Exception | None:
-        """Give back the buffers of the ended operation. Returns why it failed."""
-        try:
-            self.operation.result()
-        except Error as failed:
-            return failure_of(failed, self.doing)
-        return None
+        """Give back the buffers of the ended operation. Returns why it failed. Idempotent."""
+        if not self.has_result:
+            try:
+                self.operation.result()
+            except Error as failed:
+                self.failure = failure_of(failed, self.doing)
+            self.has_result = True
+        return self.failure

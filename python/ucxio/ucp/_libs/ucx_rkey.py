@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..._core import KeyedRegion
-from ...errors import Error
-from ..exceptions import UCXCloseError, UCXError, failure_of
+from ..exceptions import UCXCloseError, UCXError, translated
 from .packed_remote_key import PackedRemoteKey
 from .ucx_object import UCXObject
 
@@ -25,9 +24,10 @@ class UCXRkey(UCXObject):
     def __init__(self, ep: UCXEndpoint, rkey: PackedRemoteKey) -> None:
         """Take a key's bytes. Use `UCXEndpoint.unpack_rkey` instead."""
         super().__init__()
-        self._key = bytes(memoryview(rkey))
-        if not 0 < len(self._key) <= _longest:
-            raise UCXError(f"a key of {len(self._key)} bytes: it may have 1 to {_longest}")
+        with memoryview(rkey) as view:
+            if not 0 < view.nbytes <= _longest:
+                raise UCXError(f"a key of {view.nbytes} bytes: it may have 1 to {_longest}")
+            self._key = view.tobytes()
         self.ep = ep
         ep._children.add(self)
 
@@ -39,12 +39,10 @@ class UCXRkey(UCXObject):
     def _open(self, base: int, length: int) -> KeyedRegion:
         """Wait for the connection, and return the memory at `base` of the peer."""
         self._check()
-        if base < 0 or length < 0 or base + length > 1 << 64:
+        if base < 0 or length < 0 or base + length >= 1 << 64:
             raise ValueError(f"there can not be {length} bytes at {base:#x}")
-        try:
+        with translated("unpack_rkey"):
             return self.ep._opened().open(base, length, self._key)
-        except Error as failed:
-            raise failure_of(failed, "unpack_rkey") from failed
 
     def __repr__(self) -> str:
         state = "open" if self.initialized else "closed"

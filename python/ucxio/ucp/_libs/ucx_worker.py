@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..._core import Operation, PlainWorker
 from ...errors import Error
 from ..address import UCXAddress
-from ..exceptions import UCXCloseError, UCXError, failure_of
+from ..exceptions import UCXBaseException, UCXCloseError, UCXError, failure_of, translated
 from .ucx_context import UCXContext
 from .ucx_object import UCXObject
 from .ucx_request import Flight, UCXRequest
@@ -29,6 +30,10 @@ class UCXWorker(UCXObject):
     A process whose memory others reach has to drive its workers, too, unless RDMA hardware or
     shared memory moves the bytes. Connecting may take ``UCXPY_CONNECT_TIMEOUT`` seconds, or 5.
 
+    One thread at a time may call `progress`, `close` and what begins transfers. Others may use
+    `UCXIO` meanwhile. Functions of requests that have not ended when the worker is closed are never
+    called.
+
     Parameters
     ----------
     context : UCXContext
@@ -38,15 +43,15 @@ class UCXWorker(UCXObject):
     def __init__(self, context: UCXContext) -> None:
         super().__init__()
         limit = float(os.environ.get("UCXPY_CONNECT_TIMEOUT", 5))
-        try:
+        with translated("UCXWorker"):
             self._core: PlainWorker | None = PlainWorker(context._opened(), limit)
-        except Error as failed:
-            raise failure_of(failed, "UCXWorker") from failed
         self._context = context
         # By the numbers that the core tells, which may be lost by an exception in the middle.
         self._flights: dict[int, Flight] = {}
-        self._untold: list[int] = []
+        self._untold: deque[int] = deque()
         self._looks_at_all = False
+        # Requests whose function is to be called, in their order.
+        self._due: dict[UCXRequest, None] = {}
         # Failures that no call has told yet, by the numbers of endpoints.
         self._failures: dict[int, Exception] = {}
         context._children.add(self)
@@ -57,12 +62,15 @@ class UCXWorker(UCXObject):
         return self._core
 
     def _drop(self) -> None:
-        with contextlib.suppress(Error):
-            for each in list(self._flights.values()):
-                each.operation.cancel()
-            self.progress()  # tells of the ends
-        self._core = None
-        self._flights.clear()
+        try:
+            with contextlib.suppress(Error, UCXBaseException):
+                for each in list(self._flights.values()):
+                    each.operation.cancel()
+                self.progress()  # tells of the ends
+        finally:
+            self._core = None
+            self._flights.clear()
+            self._due.clear()
 
     def _start(
         self,
@@ -88,7 +96,7 @@ class UCXWorker(UCXObject):
             request._wait_for(flight)
         for each in before:
             request._wait_for(each)
-        return request if request._left else None
+        return request if request._flights else None
 
     def _start_implicit(self, operation: Operation[None], doing: str, endpoint: int) -> bool:
         """Note an operation that a later flush covers. Returns whether it has ended."""
@@ -108,7 +116,7 @@ class UCXWorker(UCXObject):
             self._untold.append(number)  # another thread may have been told meanwhile
 
     def _flights_of(self, endpoint: int | None) -> list[Flight]:
-        flights = self._flights.values()
+        flights = list(self._flights.values())
         return [each for each in flights if endpoint is None or each.endpoint == endpoint]
 
     def _take_failure(self, endpoint: int | None) -> Exception | None:
@@ -119,15 +127,18 @@ class UCXWorker(UCXObject):
         return failures[0] if failures else None
 
     def _tell(self, number: int) -> None:
-        flight = self._flights.pop(number, None)
+        """Count an end down. It can be told again where an exception came in the middle."""
+        flight = self._flights.get(number)
         if flight is None:
             return
         failure = flight.end()
-        if failure is not None and not flight.requests and flight.endpoint is not None:
+        has_function = any(each._call is not None for each in flight.requests)
+        if failure is not None and not has_function and flight.endpoint is not None:
             self._failures.setdefault(flight.endpoint, failure)
-        requests, flight.requests = flight.requests, []
-        for each in requests:
-            each._ended(failure)
+        for each in flight.requests:
+            if each._ended(flight):
+                self._due[each] = None
+        self._flights.pop(number, None)
 
     def progress(self) -> bool:
         """Make progress, and call the functions of requests that ended.
@@ -136,17 +147,30 @@ class UCXWorker(UCXObject):
         -------
         bool
             Whether anything happened.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            Or what else a function raises that is no Exception. A further call goes on with the
+            functions of other requests.
         """
         core = self._opened()
         try:
             if self._looks_at_all:
                 self._looks_at_all = False
-                ends = [number for number, each in self._flights.items() if each.operation.done]
-                self._untold.extend(ends)
+                flights = list(self._flights.items())
+                self._untold.extend(number for number, each in flights if each.operation.done)
             ended, is_busy = core.progress(_rounds)
             self._untold.extend(ended)
             while self._untold:
-                self._tell(self._untold.pop(0))
+                self._tell(self._untold.popleft())
+            # All have counted down: a function that raises keeps no other from its call.
+            for each in list(self._due):
+                each._tell()
+                self._due.pop(each, None)
+        except Error as failed:
+            self._looks_at_all = True
+            raise failure_of(failed, "progress") from failed
         except BaseException:
             self._looks_at_all = True
             raise
@@ -167,34 +191,46 @@ class UCXWorker(UCXObject):
         UCXError
             As by `UCXEndpoint.flush`.
         """
+        with translated("flush"):
+            operation = self._opened().flush()
         call = (cb_func, cb_args, cb_kwargs)
-        return self._start(self._opened().flush(), "flush", None, call, is_flush=True)
+        return self._start(operation, "flush", None, call, is_flush=True)
 
     def fence(self) -> None:
         """Order operations: those that are started later take effect after the earlier ones."""
-        self._opened().fence()
+        with translated("fence"):
+            self._opened().fence()
 
     def request_cancel(self, req: UCXRequest) -> None:
-        """Ask for an early end of a request. Its function is still called."""
+        """Ask for an early end of a request. Its function is still called.
+
+        A flush still waits for the end of the transfers before it.
+        """
         self._opened()
         if not req.closed():
             req._started.operation.cancel()
 
     def get_address(self) -> UCXAddress:
         """Return the address by which other programs connect."""
-        return UCXAddress(self._opened().address())
+        with translated("get_address"):
+            return UCXAddress(self._opened().address())
 
     def init_blocking_progress_mode(self) -> int:
         """Return a descriptor that polls readable when there is progress to make: see `arm`."""
-        descriptor = self._opened().event_fd
+        with translated("init_blocking_progress_mode"):
+            descriptor = self._opened().event_fd
         if descriptor < 0:
             raise UCXError("the context has no events to wait for")
         self.arm()
         return descriptor
 
     def arm(self) -> bool:
-        """Prepare the descriptor. Returns False where there is progress to make already."""
-        return self._opened().arm()
+        """Prepare the descriptor. Returns False where there is progress to make already.
+
+        Wait for it for a second at most: limits of time pass without an event.
+        """
+        with translated("arm"):
+            return self._opened().arm()
 
     @property
     def handle(self) -> int:
@@ -204,7 +240,8 @@ class UCXWorker(UCXObject):
     def info(self) -> str:
         """Return a description of the worker."""
         core = self._opened()
-        return f"# worker {core.handle:#x}, address of {len(core.address())} bytes\n"
+        with translated("info"):
+            return f"# worker {core.handle:#x}, address of {len(core.address())} bytes\n"
 
     def __repr__(self) -> str:
         return f"<ucxio.ucp UCXWorker, {'open' if self.initialized else 'closed'}>"
