@@ -51,7 +51,9 @@ std::size_t entries_of(const char* folder) {
 struct possessions {
   std::size_t files = entries_of("/proc/self/fd");
   std::size_t threads = entries_of("/proc/self/task");
-  bool operator==(const possessions&) const = default;
+  bool is_within(const possessions& most) const noexcept {
+    return files <= most.files && threads <= most.threads;
+  }
 };
 
 void PrintTo(const possessions& all, std::ostream* out) {
@@ -96,7 +98,8 @@ class served_store_peer {
 class ClientDeath : public testing::TestWithParam<std::string> {
  protected:
   /// Loses a server, in the same way each time, for each kind of request. What this process has
-  /// does not change: UCX keeps what it has made once.
+  /// does not grow: UCX keeps what it has made once. A thread that resolves names may still be
+  /// there when it is counted first.
   template <class Lose>
   static void lose_many(const Lose& lose) {
     const std::vector<request_kind> kinds = requests_of_both();
@@ -105,7 +108,7 @@ class ClientDeath : public testing::TestWithParam<std::string> {
     for (const request_kind& each : kinds) {
       SCOPED_TRACE(each.name);
       for (int i = 0; i < client_deaths(); ++i) lose(each);
-      EXPECT_TRUE(soon([&] { return possessions() == before; }))
+      EXPECT_TRUE(soon([&] { return possessions().is_within(before); }))
           << testing::PrintToString(before) << " became " << testing::PrintToString(possessions());
     }
   }
