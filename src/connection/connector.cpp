@@ -264,6 +264,11 @@ void connector::try_next() {
 }
 
 void connector::try_one(clock::time_point until) {
+  // A certificate is for the name that was looked up, and not for the address that was found.
+  const auto& tls = worker_->context().tls();
+  if (to_.towards.empty() && to_.host && tls && tls->needs_address()) {
+    to_.towards = name_of_port(*to_.host);
+  }
   auto begun = to_.worker.empty()
                    ? connect_to(worker_, to_.addresses[next_ - 1], without_handlers(options_),
                                 until, to_.towards)
