@@ -18,8 +18,9 @@
 namespace ucx::detail {
 
 /// An answer on its way to the thread that drives the worker.
-class call_server_core::late_task final : public inbox_task,
-                                          public std::enable_shared_from_this<call_server_core::late_task> {
+class call_server_core::late_task final
+    : public inbox_task,
+      public std::enable_shared_from_this<call_server_core::late_task> {
  public:
   explicit late_task(std::weak_ptr<call_server_core> server) : server_(std::move(server)) {}
   void bring(const key& which, std::optional<call_message> made) noexcept {
