@@ -5,14 +5,21 @@
 #include <span>
 #include <vector>
 
+#include <ucx/error.hpp>
 #include <ucx/rpc.hpp>
 #include <ucx/worker.hpp>
 
 using matrix = ucx::window<ucx::access::read>;
 using sums = ucx::window<ucx::access::write>;
 
-// Runs at the callee. It reads a row while other calls run, and writes all sums at once.
+constexpr std::size_t most_bytes = std::size_t{1} << 30U;
+
+// Runs at the callee, which does not take the caller's word for how much memory it needs. It reads
+// a row while other calls run, and writes all sums at once.
 ucx::call_task<std::uint64_t> sum_rows(ucx::call_context& call, matrix from, sums into) {
+  if (into.size() < sizeof(double) || into.size() > most_bytes || from.size() > most_bytes) {
+    throw ucx::error(ucx::errc::invalid_argument, "a matrix of no rows, or of too many");
+  }
   ucx::remote_region rows = from.open(*call.peer);
   ucx::remote_region found = into.open(*call.peer);
   std::vector<double> here(into.size() / sizeof(double));

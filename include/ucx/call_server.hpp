@@ -19,14 +19,15 @@ class server;
 /// The options of a `call_server`.
 struct call_server_options {
   /// The calls of each connection that may be under way: their arguments, or their answers, are on
-  /// their way. Further ones are refused (`busy`).
+  /// their way, or their answers come later. Further ones are refused (`busy`).
   std::size_t max_calls = 256;
   /// The program's own object, for `call_context::program`.
   std::any program = {};
 };
 
 /// Runs the functions of a table for every peer of a worker, over connections of any kind. They run
-/// on the thread that drives the worker, one at a time, as handlers: they must not wait.
+/// on the thread that drives the worker, one at a time, as handlers: they must not wait. One that
+/// has to wait answers later (`call_context::defer()`, `call_task`).
 ///
 ///     ucx::call_table calls;
 ///     calls.add("add", [](int a, int b) { return a + b; });
@@ -55,8 +56,9 @@ class UCXIO_EXPORT call_server {
   call_server(call_server&& other) noexcept;
   call_server& operator=(call_server&& other) noexcept;
   /// Ends serving: peers that call get `no_such_handler`. Calls whose arguments are on their way
-  /// are refused (`busy`). Answers that are on their way still go out. Waits for a function that
-  /// runs, unless it is inside that.
+  /// are refused (`busy`). Answers that are on their way still go out. Calls that are answered
+  /// later are `call_failed`, with the cause `canceled`. Waits for a function that runs, unless it
+  /// is inside that, and for no coroutine: what one uses has to outlive it.
   ~call_server();
 
   /// Returns how many calls are under way: see `call_server_options::max_calls`.

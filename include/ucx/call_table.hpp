@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -34,11 +35,29 @@
 namespace ucx {
 
 class endpoint;
+struct call_context;
 
 namespace detail {
 class call_deferral;
 class call_directory;
 class call_server_core;
+
+/// How the function of a call defers it. A copy has none: it may outlive the function.
+class deferral_of_call {
+ public:
+  deferral_of_call() noexcept = default;
+  deferral_of_call(const deferral_of_call& /*other*/) noexcept {}
+  deferral_of_call& operator=(const deferral_of_call& /*other*/) noexcept {
+    by_ = nullptr;
+    return *this;
+  }
+  ~deferral_of_call() = default;
+
+ private:
+  friend class call_directory;
+  friend struct ucx::call_context;
+  call_deferral* by_ = nullptr;
+};
 }  // namespace detail
 
 /// The facts about a call that a function may know, beside its arguments. One object is for one
@@ -59,13 +78,13 @@ struct call_context {
   /// Of `late_answer::context()`: stop is requested when the caller has given up.
   std::stop_token stop = {};
   /// The library's own.
-  detail::call_deferral* deferral = nullptr;
+  detail::deferral_of_call deferral = {};
 
   /// Has the function answer later, also after it has returned. Its result, or exception, is no
   /// answer then. Once, on the thread that runs the function. A call that is deferred
   /// counts as under way (`call_server_options::max_calls`) until it is answered.
-  /// Errors: not_supported: a call without a connection (`call_table::dispatch`), or no call.
-  /// already_exists: a second time. busy: too many calls are under way.
+  /// Errors: not_supported: a call without a connection (`call_table::dispatch`), or no call, or
+  /// this is a copy. already_exists: a second time. canceled: the server of the call has ended.
   UCXIO_EXPORT late_answer defer(std::error_code& ec = throws) const;
 };
 
@@ -217,16 +236,20 @@ struct call_runner<call_form<Result, Arguments...>> {
         call_type<std::remove_cvref_t<Arguments>>::read(arguments)...};
     arguments.finish();
     late_answer later = context.defer();
-    auto task = std::apply(
-        [&](auto&... each) {
-          if constexpr (TakesContext) {
-            return std::invoke(*function, later.context(), std::move(each)...);
-          } else {
-            return std::invoke(*function, std::move(each)...);
-          }
-        },
-        values);
-    std::move(task).start(std::move(later), function);
+    try {
+      auto task = std::apply(
+          [&](auto&... each) {
+            if constexpr (TakesContext) {
+              return std::invoke(*function, later.context(), std::move(each)...);
+            } else {
+              return std::invoke(*function, std::move(each)...);
+            }
+          },
+          values);
+      std::move(task).start(std::move(later), function);
+    } catch (...) {  // it has not begun
+      later.fail(std::current_exception());
+    }
   }
 };
 

@@ -18,20 +18,43 @@ class call_task;
 
 namespace detail {
 
-/// The answer of a coroutine. The coroutine ends itself.
+/// The answer of a coroutine. The coroutine ends itself, and answers behind that: its variables,
+/// which may refer to the call, are gone before the caller has the answer.
 class call_task_promise {
  public:
   std::suspend_always initial_suspend() noexcept { return {}; }
-  std::suspend_never final_suspend() noexcept { return {}; }
-  void unhandled_exception() noexcept { later_.fail(std::current_exception()); }
+  auto final_suspend() noexcept { return answering(); }
+  void unhandled_exception() noexcept { thrown_ = std::current_exception(); }
   void begin(late_answer later, std::shared_ptr<const void> function) noexcept {
     function_ = std::move(function);
     later_ = std::move(later);
   }
 
  protected:
+  call_writer result_;
+
+ private:
+  struct answering {
+    bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    void await_suspend(std::coroutine_handle<Promise> ended) const noexcept {
+      call_task_promise& from = ended.promise();
+      late_answer later = std::move(from.later_);
+      const std::exception_ptr thrown = std::move(from.thrown_);
+      const call_writer result = std::move(from.result_);
+      ended.destroy();  // with this object
+      if (thrown) {
+        later.fail(thrown);
+      } else {
+        later.send(result);
+      }
+    }
+    void await_resume() const noexcept {}
+  };
+
   std::shared_ptr<const void> function_;
   late_answer later_;
+  std::exception_ptr thrown_;
 };
 
 template <class Result>
@@ -39,14 +62,12 @@ struct call_task_result : call_task_promise {
   template <class Value = Result>
   void return_value(Value&& value) {
     const Result result(std::forward<Value>(value));
-    call_writer written;
-    call_type<Result>::write(written, result);
-    later_.send(written);
+    call_type<Result>::write(result_, result);
   }
 };
 template <>
 struct call_task_result<void> : call_task_promise {
-  void return_void() { later_.send(call_writer().nil()); }
+  void return_void() { result_.nil(); }
 };
 
 }  // namespace detail

@@ -26,13 +26,15 @@ namespace detail {
 /// A window of any rights.
 class UCXIO_EXPORT untyped_window {
  public:
-  /// Returns how many bytes the callee may reach.
+  /// Returns how many bytes the callee may reach. It is the caller's word: compare it with a limit
+  /// before you take memory.
   std::uint64_t size() const noexcept { return size_; }
   /// Returns what the caller has told. Empty at the caller.
   const remote_descriptor& descriptor() const noexcept { return there_; }
   /// Makes the caller's memory reachable over `caller`, which is `*call_context::peer`. Sends
   /// nothing.
-  /// Errors: those of `remote_region`. Its accesses fail with `revoked` when the call has ended.
+  /// Errors: those of `remote_region`; no_such_region: it names memory of this process, which a way
+  /// of one host would reach. Its accesses fail with `revoked` when the call has ended.
   remote_region open(const endpoint& caller, const remote_region_options& options = {},
                      std::error_code& ec = throws) const;
 
@@ -56,8 +58,8 @@ class UCXIO_EXPORT untyped_window {
 
 /// Memory of the caller that the callee may read, or fill, while the call is under way. No byte of
 /// it is in the call. The caller makes it of a span, the callee gets it as an argument, and opens
-/// it. It is made for one call. Only the callee's connection reaches it. No access begins when the
-/// call has ended, even if the callee has kept it.
+/// it. It is made for one call. By message only the callee's connection reaches it, and no access
+/// begins when the call has ended, even if the callee has kept it.
 ///
 ///     peer.call<double>("sum", ucx::window<ucx::access::read>(std::as_bytes(std::span(numbers))));
 ///
@@ -68,7 +70,7 @@ class UCXIO_EXPORT untyped_window {
 template <access Granted>
 class window : public detail::untyped_window {
  public:
-  /// The caller's memory. Where it is only read, it may be constant.
+  /// The caller's memory, of the host. Where it is only read, it may be constant.
   using memory_type =
       std::span<std::conditional_t<Granted == access::read, const std::byte, std::byte>>;
 

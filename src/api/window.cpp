@@ -1,12 +1,37 @@
 #include "ucx/window.hpp"
 
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+
 #include "base/without_const.hpp"
+#include "connection/endpoint_core.hpp"
+#include "ucx/error.hpp"
+#include "worker/context_core.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
 
 namespace ucx::detail {
 namespace {
 
 /// Bytes of a descriptor at most: its key has 4 KiB, and the rest less than one.
 constexpr std::size_t longest_descriptor = std::size_t{5} << 10U;
+
+/// Returns whether the number is that of this process, or of a thread of it, which is as good.
+bool is_this_process(std::uint64_t number) {
+  if (number == 0) return false;
+  const std::string thread = "/proc/self/task/" + std::to_string(number);
+  return number == static_cast<std::uint64_t>(::getpid()) || ::access(thread.c_str(), F_OK) == 0;
+}
+
+/// Returns whether a descriptor names memory of this process. A caller that sends one may be here,
+/// or may have it from elsewhere: in place, this process would then reach its own memory for it.
+bool names_this_process(const remote_descriptor& there, const endpoint& caller) {
+  const auto over = core_access::core(caller);
+  if (over && over->worker().context().incarnation() == there.incarnation) return true;
+  return is_this_process(there.cma.process) || is_this_process(there.memfd.process);
+}
 
 }  // namespace
 
@@ -31,9 +56,19 @@ remote_descriptor untyped_window::read(call_reader& from, access wanted) {
   return made;
 }
 
+/// By message, and by RMA, the caller alone is reached.
 remote_region untyped_window::open(const endpoint& caller, const remote_region_options& options,
                                    std::error_code& ec) const {
-  return {caller, there_, options, ec};
+  const bool is_of_caller = options.transfer_method == transfer_method::message ||
+                            options.transfer_method == transfer_method::rma;
+  if (is_of_caller || !names_this_process(there_, caller)) return {caller, there_, options, ec};
+  if (options.transfer_method != transfer_method::automatic) {
+    const failure why{errc::no_such_region, "a window to memory of this process"};
+    return result<remote_region>(why).or_end(ec);
+  }
+  remote_region_options by_message = options;
+  by_message.transfer_method = transfer_method::message;
+  return {caller, there_, by_message, ec};
 }
 
 }  // namespace ucx::detail

@@ -12,7 +12,6 @@ deferred_call::deferred_call(std::shared_ptr<call_directory> of,
                              std::shared_ptr<const call_directory::function> called,
                              const call_context& context, std::shared_ptr<late_sender> to)
     : of_(std::move(of)), called_(std::move(called)), context_(context), to_(std::move(to)) {
-  context_.deferral = nullptr;
   context_.stop = to_->stop();
 }
 
@@ -67,9 +66,10 @@ result<std::shared_ptr<deferred_call>> call_deferral::defer(const call_context& 
 
 late_answer call_context::defer(std::error_code& ec) const {
   using made = detail::result<std::shared_ptr<detail::deferred_call>>;
-  made deferred = deferral != nullptr
-                      ? deferral->defer(*this)
-                      : made(detail::failure{errc::not_supported, "deferring a call that is over"});
+  made deferred = deferral.by_ != nullptr
+                      ? deferral.by_->defer(*this)
+                      : made(detail::failure{errc::not_supported,
+                                             "deferring a call that is over, or by a copy"});
   return late_answer(std::move(deferred).or_end(ec));
 }
 

@@ -276,9 +276,9 @@ std::optional<call_message> call_directory::answer(const asked_call& asked, call
     return encode_result(asked.number, value.written());
   }
   call_deferral deferral(*this, now, *called, later);
-  context.deferral = &deferral;
+  context.deferral.by_ = &deferral;
   const auto failed = run(*called, asked, context, value);
-  context.deferral = nullptr;
+  context.deferral.by_ = nullptr;
   if (deferral.was_deferred()) return std::nullopt;
   if (failed) return refuse(asked.number, *failed, context, called->name);
   count(call_outcome::done);

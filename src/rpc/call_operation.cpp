@@ -44,11 +44,25 @@ void call_operation::begin(const std::shared_ptr<endpoint_core>& over, const wan
   is_announced_ = false;
   size_ = wanted.arguments.size();
   is_over_ = false;
+  // What throws leaves no trace.
+  std::unique_ptr<alarm> look;
   if (!windows.empty()) {
-    look_ = std::make_unique<alarm>(of, [this] { end_if_unused(); });
-    windows.grant(*over);
+    look = std::make_unique<alarm>(of, [this] { end_if_unused(); });
+    of.expect_handler();
   }
-  number_ = of.part<call_exchange>().add(*this);
+  try {
+    number_ = of.part<call_exchange>().add(*this);
+    try {
+      windows.grant(*over);
+    } catch (...) {
+      of.part<call_exchange>().remove(*this);
+      throw;
+    }
+  } catch (...) {
+    if (look) of.forgo_handler();
+    throw;
+  }
+  look_ = std::move(look);
   result_ = std::move(result);
   under_way_ = std::move(under_way);
   windows_ = std::move(windows);
@@ -180,8 +194,14 @@ void call_operation::finish(std::error_code outcome, std::string text) noexcept 
   // has been given to UCX: its bytes are its own.
   if (is_announced_ || !was_sent()) cancel(send_);
   call_exchange::leave(std::move(send_));
+  retain();
   windows_.revoke(*endpoint());
-  end_if_unused();
+  if (!done()) end_if_unused();
+  if (!done()) {  // in use: the peer has so long
+    move_deadline(after(worker().api().now(), worker().options().heartbeat_timeout));
+    worker().tick_soon();
+  }
+  release();
 }
 
 /// Ends it, unless the peer still gets, or gives, some bytes of a window.
@@ -194,12 +214,31 @@ void call_operation::end_if_unused() noexcept {
   if (!look_) {
     endpoint()->messages().call_ended();
     endpoint()->closing().look();
+  } else if (keeps_) {  // it goes behind the lock
+    worker().queue_expected_handler([gone = std::move(keeps_)] {});
+  } else {
+    worker().forgo_handler();
   }
   complete(outcome_);
 }
 
+void call_operation::look() noexcept {
+  if (is_over_ && !done()) end_if_unused();
+}
+
+void call_operation::left() noexcept { keeps_ = endpoint()->weak_from_this().lock(); }
+
+/// Once the peer has had the time to let go of the windows, and did not, the connection has to.
+void call_operation::linger() noexcept {
+  const clock::time_point now = worker().api().now();
+  if (now < deadline()) return;
+  move_deadline(after(now, worker().options().heartbeat_timeout));
+  endpoint()->fail(make_error_code(errc::connection_reset),
+                   if_there_is_memory("the peer did not let go of the windows of a call"));
+}
+
 void call_operation::give_up(errc why) noexcept {
-  if (is_over_) return move_deadline(clock::time_point::max());
+  if (is_over_) return linger();
   if (was_sent()) {
     call_exchange::post(endpoint()->shared_from_this(), call_messages, encode_cancel(number_));
   }

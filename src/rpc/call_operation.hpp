@@ -16,7 +16,7 @@
 #include "ucx/call_function.hpp"
 #include "ucx/request.hpp"
 #include "worker/alarm.hpp"
-#include "worker/operation.hpp"
+#include "worker/looked_at_operation.hpp"
 
 namespace ucx::detail {
 
@@ -39,9 +39,10 @@ struct wanted_call {
 ///     sent    | over    | the answer is here; or it was given up, which the peer is told; or the
 ///             |         | connection was lost
 ///
-/// It is done when it is over, and no access of the peer to its windows runs any more.
+/// It is done when it is over, and no access of the peer to its windows runs any more. A peer that
+/// does not let go in time loses the connection.
 /// Its send knows whether it was sent: that is asked when it matters.
-class call_operation final : public operation, public list_hook<exchanged_call_tag> {
+class call_operation final : public looked_at_operation, public list_hook<exchanged_call_tag> {
  public:
   static constexpr std::size_t most_idle = 256;
 
@@ -69,6 +70,8 @@ class call_operation final : public operation, public list_hook<exchanged_call_t
   /// The send of the call has failed.
   void send_failed(std::error_code why) noexcept;
 
+  void look() noexcept override;
+  void left() noexcept override;
   void give_up(errc why) noexcept override;
   void connection_failed(std::error_code why) noexcept override;
   bool awaits_peer() const noexcept override { return true; }
@@ -87,6 +90,7 @@ class call_operation final : public operation, public list_hook<exchanged_call_t
   void end_unknown(std::error_code why) noexcept;
   void finish(std::error_code outcome, std::string text = {}) noexcept;
   void end_if_unused() noexcept;
+  void linger() noexcept;
   call_exchange& exchange() const;
 
   std::string name_;
@@ -105,6 +109,7 @@ class call_operation final : public operation, public list_hook<exchanged_call_t
   // At windows that are in use when it is over. An orderly close does not wait for a call that has
   // any: it serves the peer's accesses no more.
   std::unique_ptr<alarm> look_;
+  std::shared_ptr<endpoint_core> keeps_;  // where the request is gone, and it is not done
   bool is_over_ = false;
   std::error_code outcome_;
 };

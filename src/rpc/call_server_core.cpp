@@ -25,11 +25,6 @@ call_failure too_many() {
   return {.outcome = call_outcome::busy, .text = "this connection has too many calls under way"};
 }
 
-/// Its function has begun.
-std::error_code why_given_back(const auto& call) {
-  return make_error_code(call.is_deferred ? errc::canceled : errc::no_memory);
-}
-
 std::size_t twice(std::size_t count) noexcept {
   return count > std::numeric_limits<std::size_t>::max() / 2 ? count : count * 2;
 }
@@ -150,7 +145,16 @@ void call_server_core::begin(const shared_call& call) {
   if (!call->came.has_payload()) return receive(call);
   if (!has_room(*call)) return refuse(call, too_many());
   call->wire = call->came.data();
-  run(call);
+  run_whole(call);
+}
+
+void call_server_core::run_whole(const shared_call& call) noexcept {
+  try {
+    run(call);
+  } catch (...) {  // as in `arrived`
+    give_back(call);
+  }
+  if (call->at == step::running) end_running(call);  // it was deferred
 }
 
 /// Those of one connection stand together.
@@ -169,6 +173,11 @@ bool call_server_core::has_room(const served_call& call) const noexcept {
 /// It is under way from here on, if its connection has less than `most` of them.
 call_server_core::room call_server_core::note(const shared_call& call, std::size_t most) {
   const std::lock_guard guard(noting_);
+  return place(call, most);
+}
+
+/// As `note`, with `noting_`.
+call_server_core::room call_server_core::place(const shared_call& call, std::size_t most) {
   if (is_closed_) return room::closed;
   if (call->place != 0) return room::noted;
   const std::uint64_t connection = call->over->number();
@@ -188,16 +197,43 @@ call_server_core::shared_call call_server_core::start_running(const key& which) 
   return found->second;
 }
 
-/// `call` is over, or its answer goes.
-void call_server_core::end_running(served_call& call) noexcept {
+/// `call` is over, or its answer goes, or comes later: not any more where the server has ended
+/// meanwhile.
+void call_server_core::end_running(const shared_call& call) noexcept {
+  std::optional<call_message> early;
+  shared_call left;
   {
     const std::lock_guard guard(noting_);
-    call.at = step::answering;
-    --running_;
-    if (!is_closed_) return;
+    const auto found = calls_.find(key_of(*call));
+    const bool is_known = found != calls_.end();
+    if (std::exchange(call->is_early, false) && is_known) {
+      early = std::exchange(call->early, std::nullopt);
+      call->is_deferred = false;
+      left = call;
+    } else {
+      call->at = step::answering;
+      if (!is_closed_) {
+        --running_;
+        return;
+      }
+      if (is_known) {
+        left = std::move(found->second);
+        calls_.erase(found);
+      }
+    }
   }
-  worker_core& worker = call.over->worker();
+  // It runs on where it has been answered from inside of its function.
+  if (call->at == step::running) {
+    send_late(call, std::move(early));
+    return end_running(call);
+  }
+  if (left) give_back(left);
+  worker_core& worker = call->over->worker();
   const std::lock_guard guard(worker.lock());
+  {
+    const std::lock_guard noting(noting_);
+    --running_;
+  }
   worker.wake_waiters();
 }
 
@@ -242,7 +278,7 @@ void call_server_core::received(const key& which, std::error_code outcome) noexc
   } catch (...) {  // as in `arrived`
     give_back(call);
   }
-  end_running(*call);
+  end_running(call);
 }
 
 call_context call_server_core::context_of(const served_call& call) const {
@@ -259,11 +295,20 @@ void call_server_core::run(const shared_call& call) {
   const auto asked = decode_request({call->came.header(), call->wire});
   if (!asked) return refuse(call, failure_of_request(asked.why()));
   call_context context = context_of(*call);
-  if (auto made = answer_of(call, *asked, context)) return answer(call, *std::move(made));
+  if (auto made = answer_of(call, *asked, context)) {
+    if (call->at == step::running) undo_deferral(*call);
+    return answer(call, *std::move(made));
+  }
   call->came = message();  // the function has taken its arguments
   call->wire = {};
-  call->body = {};
-  if (call->early) answer_late(call, std::exchange(call->early, std::nullopt));
+  std::vector<std::byte>().swap(call->body);
+}
+
+/// There was no memory to defer it.
+void call_server_core::undo_deferral(served_call& call) noexcept {
+  const std::lock_guard guard(noting_);
+  call.is_deferred = call.is_early = false;
+  call.early.reset();
 }
 
 /// Runs the function, unless its caller has given up.
@@ -282,18 +327,22 @@ std::optional<call_message> call_server_core::answer_of(const shared_call& call,
 /// Its arguments do not come any more, or its answer goes nowhere.
 void call_server_core::cancel(std::uint64_t connection, std::uint64_t number) noexcept {
   shared_call call;
+  bool is_waiting = false;
   {
     const std::lock_guard guard(noting_);
     for (auto at = calls_.lower_bound({connection, 0});
          at != calls_.end() && at->first.first == connection; ++at) {
       if (at->second->number != number || at->second->is_one_way) continue;
+      if (at->second->at == step::running) return;  // its answer begins to go
       call = at->second;
+      is_waiting = call->is_deferred;
+      if (is_waiting) calls_.erase(at);
       break;
     }
   }
   if (!call) return;
+  if (is_waiting) return drop(*call);
   call->pending.cancel();
-  if (call->is_deferred) drop(call);
 }
 
 void call_server_core::refuse(const shared_call& call, const call_failure& why) {
@@ -311,10 +360,11 @@ void call_server_core::give_back(const shared_call& call) noexcept {
   call->is_answered = true;
   tell_late(*call, call_outcome::handler_failed);
   if (!call->is_one_way) try {
+      const errc why_not = call->is_deferred ? errc::canceled : errc::no_memory;
       const call_failure why{
           .outcome = call->has_run ? call_outcome::handler_failed : call_outcome::busy,
           .text = "the peer could not go on with this call",
-          .code = call->has_run ? why_given_back(*call) : std::error_code()};
+          .code = call->has_run ? make_error_code(why_not) : std::error_code()};
       call_exchange::post(call->over, answer_messages, encode_failure(call->number, why));
     } catch (const std::bad_alloc&) {  // the caller learns it from its deadline
     }

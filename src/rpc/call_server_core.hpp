@@ -52,6 +52,8 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
  private:
   /// A call that is under way, by its connection, and by its place among those of this server.
   using key = std::pair<std::uint64_t, std::uint64_t>;
+  /// One that runs is ended by what runs it. Another one is ended by what takes it out of the calls
+  /// that are under way, or has it run.
   enum class step { arriving, running, answering };
   struct served_call {
     explicit served_call(endpoint from);
@@ -68,22 +70,26 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
     step at = step::arriving;
     bool has_run = false;
     bool is_answered = false;
-    bool is_deferred = false;                ///< The answer comes later,
-    bool is_inside = false;                  ///< at the earliest when its function has returned.
-    std::optional<call_message> early = {};  ///< An answer from inside of the function.
-    std::string told_later = {};             ///< Its name, where the audit tells how it ended.
-    bool is_bound = false;                   ///< It came by number.
+    bool is_deferred = false;  ///< The answer comes later. With `noting_`, as the next two.
+    bool is_early = false;     ///< It has come before the function has returned.
+    std::optional<call_message> early = {};
+    std::string told_later = {};  ///< Its name, where the audit tells how it ended.
+    bool is_bound = false;        ///< It came by number.
     std::stop_source stop{std::nostopstate};
     request pending = {};  ///< The receive, or the send of the answer.
+    request caller = {};   ///< Of a deferred one: done when the caller waits no more.
   };
   enum class room { noted, full, closed };
   using shared_call = std::shared_ptr<served_call>;
-  class late_reply;
+  class caller_watch;
   class late_replies;
+  class late_reply;
+  class late_task;
 
   void arrived(message&& came) noexcept;
   shared_call taken(message&& came);
   void begin(const shared_call& call);
+  void run_whole(const shared_call& call) noexcept;
   void receive(const shared_call& call);
   void received(const key& which, std::error_code outcome) noexcept;
   void run(const shared_call& call);
@@ -91,10 +97,15 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
                                         call_context& context);
   std::optional<call_message> run_function(const shared_call& call, const asked_call& asked,
                                            call_context& context);
-  bool defer(const shared_call& call);
-  void drop(const shared_call& call) noexcept;
+  room defer(const shared_call& call);
+  void watch(const shared_call& call);
+  void undo_deferral(served_call& call) noexcept;
+  bool take_waiting(const key& which) noexcept;
+  shared_call take_deferred(const key& which, std::optional<call_message>& made) noexcept;
+  void answer_late(const key& which, std::optional<call_message> made) noexcept;
+  void send_late(const shared_call& call, std::optional<call_message> made) noexcept;
+  static void drop(served_call& call) noexcept;
   static void tell_late(served_call& call, call_outcome ended) noexcept;
-  void answer_late(const shared_call& call, std::optional<call_message> made) noexcept;
   void cancel(std::uint64_t connection, std::uint64_t number) noexcept;
   void refuse(const shared_call& call, const call_failure& why);
   void give_back(const shared_call& call) noexcept;
@@ -104,8 +115,9 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
   std::size_t count_of(std::uint64_t connection) const noexcept;
   bool has_room(const served_call& call) const noexcept;
   room note(const shared_call& call, std::size_t most);
+  room place(const shared_call& call, std::size_t most);
   shared_call start_running(const key& which) noexcept;
-  void end_running(served_call& call) noexcept;
+  void end_running(const shared_call& call) noexcept;
   bool is_running() const noexcept;
   shared_call any_stopped() noexcept;
   void forget(const key& which) noexcept;

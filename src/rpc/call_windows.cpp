@@ -38,6 +38,11 @@ result<void> call_windows::expose(const std::shared_ptr<context_core>& owner,
     }
     auto made = expose_memory(owner, each.memory, each.granted, std::nullopt);
     if (!made) return std::move(made).why();
+    // Giving back memory of a device waits for its driver, which the thread that serves peers must
+    // not do.
+    if ((*made)->bytes().data() == nullptr && !each.memory.empty()) {
+      return failure{errc::not_supported, "a window is memory of a device"};
+    }
     regions_.push_back(*std::move(made));
     regions_.back()->require_grants();
     filled.append(written.subspan(at, each.at - at));
@@ -55,27 +60,34 @@ result<void> call_windows::expose(const std::shared_ptr<context_core>& owner,
   return {};
 }
 
-void call_windows::grant(endpoint_core& to) {
+void call_windows::grant(endpoint_core& to) try {
   for (const auto& each : regions_) to.grants().add(each->id(), each->granted());
+} catch (...) {
+  for (const auto& each : regions_) to.grants().remove(each->id());
+  throw;
 }
 
 void call_windows::revoke(endpoint_core& from) noexcept {
   for (const auto& each : regions_) {
     from.grants().remove(each->id());
     from.worker().context().regions().remove(*each, each->generation());
+    from.worker().begin_drain(*each);  // answers that wait for room end here
   }
+  is_revoked_ = true;
 }
 
 bool call_windows::idle() const noexcept {
-  return std::all_of(regions_.begin(), regions_.end(),
-                     [](const auto& each) { return each->idle(); });
+  const auto is_idle = [](const auto& each) { return each->idle(); };
+  return regions_.empty() ||
+         (is_revoked_ && std::all_of(regions_.begin(), regions_.end(), is_idle));
 }
 
 void call_windows::close() noexcept {
   for (const auto& each : regions_) each->close();
   regions_.clear();
+  is_revoked_ = false;
   arguments_ = {};
-  spliced_.clear();
+  std::vector<std::byte>().swap(spliced_);  // the next call may have none
 }
 
 }  // namespace ucx::detail

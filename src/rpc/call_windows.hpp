@@ -31,7 +31,7 @@ class call_windows {
   /// Exposes the windows among `arguments`, as memory of `owner`; null: none may be among them.
   /// Not under the lock.
   /// Errors: those of `arguments.written()`; no_space; invalid_argument (memory at address zero);
-  /// those of memory_region.
+  /// not_supported (memory of a device); those of memory_region.
   result<void> open(const std::shared_ptr<context_core>& owner, const call_writer& arguments);
   /// Returns the bytes of the arguments, with descriptors of the windows.
   /// Lifetime: those of `open()`, and this object.
@@ -39,9 +39,10 @@ class call_windows {
   bool empty() const noexcept { return regions_.empty(); }
 
   // Under the lock of the worker of the connection.
+  /// All of them, or it throws and has granted none.
   void grant(endpoint_core& to);
   void revoke(endpoint_core& from) noexcept;
-  /// Returns whether no access runs.
+  /// Returns whether they are revoked, and no access runs.
   bool idle() const noexcept;
   /// REQUIRES: none runs.
   void close() noexcept;
@@ -50,6 +51,7 @@ class call_windows {
   result<void> expose(const std::shared_ptr<context_core>& owner, const call_writer& from);
 
   std::vector<std::shared_ptr<exposed_region>> regions_;
+  bool is_revoked_ = false;
   std::vector<std::byte> spliced_;
   std::span<const std::byte> arguments_;
 };

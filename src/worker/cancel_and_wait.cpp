@@ -7,6 +7,7 @@
 #include "base/forked_child.hpp"
 #include "base/if_there_is_memory.hpp"
 #include "worker/driven_connection.hpp"
+#include "worker/looked_at_operation.hpp"
 #include "worker/operation.hpp"
 #include "worker/operation_group.hpp"
 #include "worker/worker_core.hpp"
@@ -17,22 +18,32 @@ namespace {
 /// So long a handler waits for what is under way: hardware, and a peer that answers, are faster.
 constexpr std::chrono::milliseconds moment{5};
 
+/// Makes rounds of UCX until it is done, or `longest` has passed.
+void turn_ucx(operation& operation, looked_at_operation* looks, std::chrono::nanoseconds longest) {
+  worker_core& worker = operation.worker();
+  const clock::time_point until = after(worker.api().now(), longest);
+  while (!operation.done() && worker.api().now() < until) {
+    if (worker.progress_ucx() == 0) worker.api().relax();
+    if (looks != nullptr) looks->look();
+  }
+}
+
 /// Ends a transfer inside a handler, where nothing may wait for it for long: its connection goes,
 /// and the transfer with it. On one host UCX ends it without anybody's help, and without being told
 /// to.
 void finish_here(operation& operation) {
-  worker_core& worker = operation.worker();
+  const std::chrono::nanoseconds longest = operation.worker().options().heartbeat_timeout;
   driven_connection& connection = *operation.connection();
+  auto* const looks = dynamic_cast<looked_at_operation*>(&operation);
   const bool may_be_dropped = connection.detects_failure();
-  const clock::time_point until =
-      after(worker.api().now(), may_be_dropped ? moment : worker.options().heartbeat_timeout);
-  while (!operation.done() && worker.api().now() < until) {
-    if (worker.progress_ucx() == 0) worker.api().relax();
+  turn_ucx(operation, looks, may_be_dropped ? std::chrono::nanoseconds(moment) : longest);
+  if (!operation.done() && may_be_dropped) {
+    connection.fail(make_error_code(errc::connection_reset),
+                    if_there_is_memory("a transfer was given up inside a completion handler"));
+    connection.drop();
+    if (looks != nullptr) turn_ucx(operation, looks, longest);
   }
-  if (operation.done() || !may_be_dropped) return;
-  connection.fail(make_error_code(errc::connection_reset),
-                  if_there_is_memory("a transfer was given up inside a completion handler"));
-  connection.drop();
+  if (looks != nullptr && !operation.done()) looks->left();
 }
 
 }  // namespace

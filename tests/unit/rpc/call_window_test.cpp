@@ -154,6 +154,60 @@ TEST_F(CallWindow, IsClosedToARequestThatIsDestroyed) {
   EXPECT_EQ(read_kept(), errc::revoked);
 }
 
+TEST_F(CallWindow, IsGivenBackInsideAHandler) {
+  serve();
+  const bytes none;
+  bytes memory = test::pattern(3'000'000, 1);
+  bytes into(memory.size());
+  std::optional asked(peer_.start_call<void>("wait", to_read(memory)));
+  ASSERT_TRUE(until([&] { return kept_.has_value(); }));
+  request reading = kept_->start_read_at(0, into);
+  both_.settle(10us);
+  auto other = peer_.start_call<std::uint64_t>("copy", to_read(none));
+  other.then([&](std::error_code) {
+    asked.reset();
+    memory.assign(memory.size(), std::byte{0xee});  // nothing is read from here on
+  });
+  EXPECT_TRUE(until([&] { return !asked && reading.done(); }));
+  if (reading.error()) {
+    EXPECT_EQ(reading.error(), errc::revoked);
+  } else {
+    EXPECT_TRUE(into == test::pattern(3'000'000, 1));
+  }
+  EXPECT_EQ(peer_.call<std::uint64_t>("copy", to_read(none)), 0U) << "the connection lives on";
+}
+
+TEST_F(CallWindow, GivesTheMemoryBackWhereTheCalleeStopsInTheMiddle) {
+  serve();
+  const bytes memory = test::pattern(3'000'000, 1);
+  bytes into(memory.size());
+  auto asked = peer_.start_call<void>("wait", to_read(memory));
+  ASSERT_TRUE(until([&] { return kept_.has_value(); }));
+  request reading = kept_->start_read_at(0, into);
+  both_.settle(10us);
+  both_.pair.owner_process.stop();
+  asked.cancel();
+  EXPECT_TRUE(until([&] { return asked.done(); }));
+  EXPECT_EQ(asked.error(), errc::canceled);
+  both_.pair.owner_process.resume();
+  EXPECT_TRUE(until([&] { return reading.done(); }));
+  EXPECT_TRUE(reading.error());
+}
+
+TEST_F(CallWindow, IsNoMemoryOfTheCallee) {
+  serve();
+  const call_function fill("fill", "(window:w,u8)->nil");
+  bytes memory(100);
+  const memory_region own(both_.pair.owner_context, memory, access::write);
+  call_writer arguments;
+  arguments.bytes(own.descriptor().encode()).unsigned_integer(1);
+  call_request asked = peer_.start_dynamic_call(fill, arguments);
+  EXPECT_TRUE(until([&] { return asked.done(); }));
+  EXPECT_EQ(asked.error(), errc::call_failed);
+  EXPECT_TRUE(asked.cause());
+  EXPECT_TRUE(memory == bytes(100)) << "a caller's word does not make the callee write to its own";
+}
+
 TEST_F(CallWindow, IsOfOneConnection) {
   serve();
   calls_.add("hold", [this](call_context& call, to_read from) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <coroutine>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <stdexcept>
@@ -169,11 +170,55 @@ TEST_F(LateAnswer, OutlivesTheConnectionOfItsCall) {
   auto asked = ask();
   ASSERT_TRUE(until([&] { return waiting_.size() == 1; }));
   both_.pair.reader_process.kill();
-  both_.settle(std::chrono::minutes(1));
+  EXPECT_TRUE(until([&] { return waiting_[0].context().stop.stop_requested(); }));
+  EXPECT_EQ(serves_.under_way(), 0U);
   waiting_[0].send(call_writer().integer(1));
   both_.settle();
-  EXPECT_TRUE(until([&] { return serves_.under_way() == 0; }));
   waiting_.clear();
+}
+
+TEST_F(LateAnswer, IsAwaitedUntilTheDeadline) {
+  serve();
+  auto asked = peer_.start_call<int>(call_options{.timeout = std::chrono::milliseconds(10)},
+                                     "later", test::pattern(10, 1));
+  ASSERT_TRUE(until([&] { return waiting_.size() == 1; }));
+  both_.pair.reader_process.stop();  // it does not say that it has given up
+  EXPECT_TRUE(until([&] { return waiting_[0].context().stop.stop_requested(); }));
+  EXPECT_EQ(serves_.under_way(), 0U);
+  waiting_[0].send(call_writer().integer(1));
+  both_.pair.reader_process.resume();
+  EXPECT_EQ(outcome(asked), errc::timed_out);
+}
+
+TEST_F(LateAnswer, MayBeOnItsWayWhenTheCallerGivesUp) {
+  calls_.add_dynamic(
+      "many_later", "()->bytes",
+      [this](call_context& call, call_reader&, call_writer&) { waiting_.push_back(call.defer()); });
+  serve();
+  auto asked = peer_.start_call<bytes>("many_later");
+  ASSERT_TRUE(until([&] { return waiting_.size() == 1; }));
+  waiting_[0].send(call_writer().bytes(bytes(900'000)));
+  both_.settle(std::chrono::microseconds(10));
+  asked.cancel();
+  EXPECT_TRUE(until([&] { return asked.done() && serves_.under_way() == 0; }));
+  EXPECT_EQ(peer_.call<int>("add", 1, 2), 3) << "the connection is not lost by it";
+}
+
+TEST_F(LateAnswer, IsNotThatOfACopy) {
+  std::error_code early;
+  call_context copied;
+  calls_.add("copies", [&](call_context& call) {
+    copied = call;
+    const call_context another(call);
+    another.defer(early);
+    return 1;
+  });
+  serve();
+  EXPECT_EQ(peer_.call<int>("copies"), 1);
+  EXPECT_EQ(early, errc::not_supported);
+  std::error_code late;
+  copied.defer(late);
+  EXPECT_EQ(late, errc::not_supported);
 }
 
 /// Waits until the test goes on with it.
@@ -213,6 +258,31 @@ TEST_F(LateAnswer, IsThatOfACoroutine) {
     }
   }
   EXPECT_TRUE(until([&] { return serves_.under_way() == 0; }));
+}
+
+/// Tells when it is destroyed.
+struct told_at_end {
+  const std::function<void()> tell;
+
+  ~told_at_end() { tell(); }
+};
+
+TEST_F(LateAnswer, ComesBehindTheVariablesOfACoroutine) {
+  std::coroutine_handle<> paused;
+  std::uint64_t seen = 0;
+  calls_.add("local", [&](call_context& call) -> call_task<int> {
+    const told_at_end told{
+        [&] { seen = call.peer->state() == connection_state::active ? call.number : 0; }};
+    co_await pause{paused};
+    co_return 1;
+  });
+  serve();
+  auto asked = peer_.start_call<int>("local");
+  ASSERT_TRUE(until([&] { return static_cast<bool>(paused); }));
+  std::exchange(paused, nullptr).resume();
+  EXPECT_NE(seen, 0U);
+  EXPECT_FALSE(outcome(asked));
+  EXPECT_EQ(asked.result(), 1);
 }
 
 TEST_F(LateAnswer, HasTheTypeThatTheCoroutineReturns) {
