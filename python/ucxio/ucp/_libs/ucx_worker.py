@@ -139,6 +139,7 @@ class UCXWorker(UCXObject):
             if each._ended(flight):
                 self._due[each] = None
         self._flights.pop(number, None)
+        flight.requests.clear()  # they refer to it, too
 
     def progress(self) -> bool:
         """Make progress, and call the functions of requests that ended.
