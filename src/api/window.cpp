@@ -25,8 +25,8 @@ bool is_this_process(std::uint64_t number) {
   return number == static_cast<std::uint64_t>(::getpid()) || ::access(thread.c_str(), F_OK) == 0;
 }
 
-/// Returns whether a descriptor names memory of this process. A caller that sends one may be here,
-/// or may have it from elsewhere: in place, this process would then reach its own memory for it.
+/// Returns whether a descriptor names memory of this process. A caller may be here, or may have it
+/// from elsewhere. In place, this process would reach its own memory for such a caller.
 bool names_this_process(const remote_descriptor& there, const endpoint& caller) {
   const auto over = core_access::core(caller);
   if (over && over->worker().context().incarnation() == there.incarnation) return true;

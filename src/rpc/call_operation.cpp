@@ -44,7 +44,7 @@ void call_operation::begin(const std::shared_ptr<endpoint_core>& over, const wan
   is_announced_ = false;
   size_ = wanted.arguments.size();
   is_over_ = false;
-  // What throws leaves no trace.
+  // Nothing of a call that throws is left.
   std::unique_ptr<alarm> look;
   if (!windows.empty()) {
     look = std::make_unique<alarm>(of, [this] { end_if_unused(); });

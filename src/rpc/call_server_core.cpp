@@ -222,7 +222,7 @@ void call_server_core::end_running(const shared_call& call) noexcept {
       }
     }
   }
-  // It runs on where it has been answered from inside of its function.
+  // It runs on where the function has answered before it returned.
   if (call->at == step::running) {
     send_late(call, std::move(early));
     return end_running(call);

@@ -27,7 +27,7 @@ class call_server_core::late_task final
     which_ = which;
     made_ = std::move(made);
   }
-  /// What follows may call the program: it is a handler's to do.
+  /// A handler goes on, because the program may be called.
   void run(worker_core& by) override {
     by.queue_handler([self = shared_from_this()] {
       const std::shared_ptr<call_server_core> server = self->server_.lock();
@@ -160,8 +160,8 @@ bool call_server_core::take_waiting(const key& which) noexcept {
   return true;
 }
 
-/// Returns a call that runs from here on; nothing where it has ended. Inside of its function the
-/// answer is kept.
+/// Returns a call that runs from here on; nothing where it has ended. The answer is kept
+/// while the function runs.
 call_server_core::shared_call call_server_core::take_deferred(
     const key& which, std::optional<call_message>& made) noexcept {
   const std::lock_guard guard(noting_);

@@ -194,6 +194,22 @@ TEST_F(CallWindow, GivesTheMemoryBackWhereTheCalleeStopsInTheMiddle) {
   EXPECT_TRUE(reading.error());
 }
 
+TEST_F(CallWindow, GivesTheMemoryBackWhereTheCalleeHardlyTakesAny) {
+  serve();
+  const bytes memory = test::pattern(3'000'000, 1);
+  bytes into(memory.size());
+  auto asked = peer_.start_call<void>("wait", to_read(memory));
+  ASSERT_TRUE(until([&] { return kept_.has_value(); }));
+  request reading = kept_->start_read_at(0, into);
+  both_.settle(10us);
+  both_.network().link().bytes_per_second = 2000;
+  asked.cancel();
+  EXPECT_TRUE(until([&] { return asked.done(); })) << "within the time of two heartbeats";
+  EXPECT_EQ(asked.error(), errc::canceled);
+  both_.network().link().bytes_per_second = 5e9;
+  EXPECT_TRUE(until([&] { return reading.done(); }));
+}
+
 TEST_F(CallWindow, IsNoMemoryOfTheCallee) {
   serve();
   const call_function fill("fill", "(window:w,u8)->nil");
