@@ -10,7 +10,7 @@ build=$(realpath -e "$1") python=$2 part=${3%/*} parts=${3#*/}
 shift 3
 
 # The longest first, so that all parts take about the same time: dealt out there and back. A name is not listed twice.
-longest=(hardening ucp fsspec_abstract aio_cancelled exit aio region ucp_processes aio_lifetimes aio_pipes fsspec
+longest=(hardening ucp fsspec_abstract aio_cancelled exit aio region ucp_processes ucp_in_flight aio_lifetimes aio_pipes fsspec
   ucp_lifetimes documents waiting tutorial)
 mapfile -t files < <(cd python && { printf 'tests/test_%s.py\n' "${longest[@]}"; LC_ALL=C ls tests/test_*.py; } | awk '!seen[$0]++')
 chosen=()
