@@ -33,7 +33,7 @@ class UCXIO_EXPORT untyped_window {
   const remote_descriptor& descriptor() const noexcept { return there_; }
   /// Makes the caller's memory reachable over `caller`, which is `*call_context::peer`. Sends
   /// nothing.
-  /// Errors: those of `remote_region`; no_such_region: it names memory of this process, which a way
+  /// Errors: those of `remote_region`; no_such_region: it may name memory of others, which a way
   /// of one host would reach. Its accesses fail with `revoked` when the call has ended.
   remote_region open(const endpoint& caller, const remote_region_options& options = {},
                      std::error_code& ec = throws) const;

@@ -25,11 +25,14 @@ bool is_this_process(std::uint64_t number) {
   return number == static_cast<std::uint64_t>(::getpid()) || ::access(thread.c_str(), F_OK) == 0;
 }
 
-/// Returns whether a descriptor names memory of this process. A caller may be here, or may have it
-/// from elsewhere. In place, this process would reach its own memory for such a caller.
-bool names_this_process(const remote_descriptor& there, const endpoint& caller) {
+/// Returns whether memory in place may be another's than the caller's. A caller that came by a
+/// socket proves nothing about the process that its descriptor names. By UCX a caller may be here,
+/// or may have the descriptor from here: this process would reach its own memory for it.
+bool may_be_of_others(const remote_descriptor& there, const endpoint& caller) {
   const auto over = core_access::core(caller);
-  if (over && over->worker().context().incarnation() == there.incarnation) return true;
+  if (!over) return false;
+  const context_core& here = over->worker().context();
+  if (!here.is_of_ucx() || here.incarnation() == there.incarnation) return true;
   return is_this_process(there.cma.process) || is_this_process(there.memfd.process);
 }
 
@@ -61,9 +64,10 @@ remote_region untyped_window::open(const endpoint& caller, const remote_region_o
                                    std::error_code& ec) const {
   const bool is_of_caller = options.transfer_method == transfer_method::message ||
                             options.transfer_method == transfer_method::rma;
-  if (is_of_caller || !names_this_process(there_, caller)) return {caller, there_, options, ec};
+  if (is_of_caller || !may_be_of_others(there_, caller)) return {caller, there_, options, ec};
   if (options.transfer_method != transfer_method::automatic) {
-    const failure why{errc::no_such_region, "a window to memory of this process"};
+    const failure why{errc::no_such_region,
+                      "a window in place to memory that may not be the caller's"};
     return result<remote_region>(why).or_end(ec);
   }
   remote_region_options by_message = options;
