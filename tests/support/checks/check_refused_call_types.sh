@@ -12,8 +12,8 @@ compile() { # STATEMENTS
     echo 'struct unknown {}; struct empty {}; struct window { int x; };'
     echo 'template <> struct ucx::call_fields<empty> { static constexpr std::string_view name = "empty";'
     echo '  static constexpr std::tuple<> fields{}; };'
-    echo 'template <> struct ucx::call_fields<window> { static constexpr std::string_view name = "window";'
-    echo '  static constexpr std::tuple fields{ucx::call_field("x", &window::x)}; };'
+    echo 'template <> struct ucx::call_fields< ::window> { static constexpr std::string_view name = "window";'
+    echo '  static constexpr std::tuple fields{ucx::call_field("x", &::window::x)}; };'
     echo "void test(ucx::call_table& calls) { $1 }"
   } | "$compiler" -std=c++20 -fsyntax-only -I "$include" -x c++ - 2>&1
 }
