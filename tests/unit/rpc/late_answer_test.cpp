@@ -286,7 +286,7 @@ TEST_F(LateAnswer, ComesBehindTheVariablesOfACoroutine) {
 }
 
 TEST_F(LateAnswer, HasTheTypeThatTheCoroutineReturns) {
-  const int captured = 40;
+  int captured = 40;  // the function has a copy
   calls_.add("add_two", [captured](int number) -> call_task<int> { co_return captured + number; });
   calls_.add("nothing", []() -> call_task<void> { co_return; });
   serve();
