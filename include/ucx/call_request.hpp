@@ -9,6 +9,7 @@
 
 #include "ucx/call_reader.hpp"
 #include "ucx/error.hpp"
+#include "ucx/hybrid_clock.hpp"
 #include "ucx/remote_procedure.hpp"
 #include "ucx/request.hpp"
 #include "ucx/version.hpp"
@@ -38,6 +39,10 @@ class UCXIO_EXPORT call_request : public request {
   /// Returns the code of what the function threw, after the call has ended with `call_failed`:
   /// `error::cause()` without an exception.
   std::error_code cause() const noexcept;
+
+  /// Returns when the answer came, by the clock of the channel: later than what the function did,
+  /// where the peer has a clock, too. Empty before that, and without a clock or an answer.
+  clock_stamp clock() const noexcept;
 
  private:
   friend struct detail::call_starter;

@@ -10,6 +10,7 @@
 #include "connection/endpoint_core.hpp"
 #include "message/message_exchange.hpp"
 #include "rpc/call_exchange.hpp"
+#include "rpc/peer_clocks.hpp"
 #include "rpc/peer_gate.hpp"
 #include "wire/message_number.hpp"
 #include "worker/core_access.hpp"
@@ -133,6 +134,10 @@ call_server_core::shared_call call_server_core::taken(message&& came) {
   call->is_one_way = (begun->flags & call_is_one_way) != 0;
   if (const auto left = time_left_of(came.header()); left.count() > 0) {
     call->deadline = after(call->over->worker().api().now(), left);
+  }
+  if (options_.clock) {
+    call->moment = peer_clocks::came(*options_.clock, came.header(), *call->over);
+    call->is_stamped = static_cast<bool>(clock_of(came.header()));
   }
   call->came = std::move(came);
   return call;
@@ -287,6 +292,7 @@ call_context call_server_core::context_of(const served_call& call) const {
   made.program = options_.program;
   made.peer = &call.peer;
   made.number = call.number;
+  made.clock = call.moment;
   if (call.deadline != clock::time_point::max()) made.deadline = call.deadline;
   return made;
 }
@@ -384,6 +390,7 @@ std::chrono::nanoseconds call_server_core::time_left(const served_call& call) co
 /// ones are dropped: what it costs here is bounded.
 void call_server_core::answer(const shared_call& call, call_message made) {
   if (call->is_one_way) return forget(key_of(*call));
+  if (call->is_stamped) add_clock(made, options_.clock->now());
   request sending =
       call_exchange::send(call->over, answer_messages, std::move(made), time_left(*call));
   call->is_answered = true;

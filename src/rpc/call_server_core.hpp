@@ -66,6 +66,8 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
     clock::time_point deadline = clock::time_point::max();
     bool is_one_way = false;
     std::uint64_t number = 0;
+    clock_stamp moment = {};  ///< When it came, by the clock of the server.
+    bool is_stamped = false;  ///< The caller has a clock, too.
     std::uint64_t place = 0;  ///< 0: it is not under way.
     step at = step::arriving;
     bool has_run = false;

@@ -1,0 +1,42 @@
+#include "ucx/hybrid_clock.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace ucx {
+
+hybrid_clock::hybrid_clock() : hybrid_clock([] { return std::chrono::system_clock::now(); }) {}
+hybrid_clock::hybrid_clock(wall_clock now) : now_(std::move(now)) {}
+hybrid_clock::~hybrid_clock() = default;
+
+/// A wall clock before 1970, or behind what 48 bits hold, is as one at that bound.
+clock_stamp hybrid_clock::wall() const noexcept {
+  using std::chrono::milliseconds;
+  constexpr std::int64_t most = (std::int64_t{1} << 48U) - 1;
+  const auto told = std::chrono::duration_cast<milliseconds>(now_().time_since_epoch());
+  const std::int64_t bounded = std::clamp<std::int64_t>(told.count(), 0, most);
+  return {static_cast<std::uint64_t>(bounded) << 16U};
+}
+
+/// A count that is full goes on in the next millisecond.
+clock_stamp hybrid_clock::step(std::uint64_t least, clock_stamp wall) noexcept {
+  std::uint64_t before = last_.load(std::memory_order_relaxed);
+  std::uint64_t made = 0;
+  do {
+    made = std::max(std::max(before, least) + 1, wall.bits);
+  } while (!last_.compare_exchange_weak(before, made, std::memory_order_relaxed));
+  return {made};
+}
+
+clock_stamp hybrid_clock::now() noexcept { return step(0, wall()); }
+
+std::optional<clock_stamp> hybrid_clock::merge(clock_stamp came) noexcept {
+  const clock_stamp own = wall();
+  if (came.since_epoch() - own.since_epoch() > max_ahead) {
+    ahead_.fetch_add(1, std::memory_order_relaxed);
+    return std::nullopt;
+  }
+  return step(came.bits, own);
+}
+
+}  // namespace ucx
