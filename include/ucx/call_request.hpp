@@ -40,8 +40,10 @@ class UCXIO_EXPORT call_request : public request {
   /// `error::cause()` without an exception.
   std::error_code cause() const noexcept;
 
-  /// Returns when the answer came, by the clock of the channel: later than what the function did,
-  /// where the peer has a clock, too. Empty before that, and without a clock or an answer.
+  /// Returns when the answer was here, by the clock of the channel. It is later than what the
+  /// function did, where the peer has a clock that is not too far ahead
+  /// (`hybrid_clock::max_ahead`). Empty before that, and where the channel has no clock, or there
+  /// is no answer.
   clock_stamp clock() const noexcept;
 
  private:

@@ -76,8 +76,9 @@ struct call_context {
   std::uint64_t number = 0;
   /// When the caller gives up, by this side's clock; nothing where it did not say so.
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
-  /// When the call came, by the clock of the `call_server`: later than when it was sent. Empty
-  /// without a clock.
+  /// When all of the call was here, by the clock of the `call_server`. It is later than when it was
+  /// sent, where the caller has a clock that is not too far ahead (`hybrid_clock::max_ahead`).
+  /// Empty where the server has no clock.
   clock_stamp clock = {};
   /// Of `late_answer::context()`: stop is requested when the caller has given up.
   std::stop_token stop = {};

@@ -27,8 +27,9 @@ struct clock_stamp {
 };
 
 /// A hybrid logical clock (Kulkarni et al., "Logical Physical Clocks", 2014). Events that a message
-/// causes are later than the message, by the stamps of the two processes, whatever their wall
-/// clocks say. Stamps stay near the wall clock, and never go back.
+/// causes have later stamps than the message. That holds where the wall clocks of both processes
+/// are less than `max_ahead` apart. Stamps stay near the wall clock, and never go back. A wall
+/// clock that is set back leaves them ahead, until it has caught up.
 ///
 ///     const auto clock = std::make_shared<ucx::hybrid_clock>();
 ///     ucx::call_channel peer(connection, {.clock = clock});  // its calls carry stamps
@@ -37,14 +38,15 @@ struct clock_stamp {
 /// Threads: any, at the same time.
 class UCXIO_EXPORT hybrid_clock {
  public:
-  /// How far the stamp of a peer may be ahead of this side's wall clock.
+  /// How far the stamp of a peer may put this clock ahead of this side's wall clock.
   static constexpr std::chrono::milliseconds max_ahead{500};
-  /// Tells the wall time. It throws nothing.
+  /// Tells the wall time. It throws nothing. It is called, and destroyed, under locks of the
+  /// library: it must not call the library.
   using wall_clock = std::function<std::chrono::system_clock::time_point()>;
 
   /// Makes a clock that follows the system's wall clock.
   hybrid_clock();
-  /// Makes one that follows `now`, which any thread may call.
+  /// Makes one that follows `now`, which any thread may call. An empty one is the system's.
   explicit hybrid_clock(wall_clock now);
   hybrid_clock(const hybrid_clock&) = delete;
   hybrid_clock& operator=(const hybrid_clock&) = delete;
@@ -54,8 +56,8 @@ class UCXIO_EXPORT hybrid_clock {
   /// Cost: reads the wall clock; no lock.
   clock_stamp now() noexcept;
   /// Returns the moment at which a stamp of a peer came: later than `came`, and than all that this
-  /// clock has returned. Nothing where `came` is more than `max_ahead` ahead of the wall clock: it
-  /// is counted, and the clock stays as it was. An empty stamp is as `now()`.
+  /// clock has returned. Nothing where that would be more than `max_ahead` ahead of the wall clock:
+  /// it is counted, and the clock stays as it was. An empty stamp is as `now()`.
   std::optional<clock_stamp> merge(clock_stamp came) noexcept;
   /// Returns how many stamps `merge` has not taken.
   std::uint64_t ahead() const noexcept { return ahead_.load(std::memory_order_relaxed); }

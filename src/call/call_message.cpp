@@ -1,6 +1,7 @@
 #include "call/call_message.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <limits>
 #include <utility>
 
@@ -172,6 +173,7 @@ std::chrono::nanoseconds time_left_of(std::span<const std::byte> head) noexcept 
 }
 
 void add_clock(call_message& to, clock_stamp sent) noexcept {
+  assert(place_of_clock(to.head()) == to.head_size);
   put_at(to.head_room, to.head_size, sent.bits);
   to.head_size += clock_size;
   put_at(to.head_room, 2, static_cast<std::uint16_t>(to.head_size));

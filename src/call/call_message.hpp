@@ -70,7 +70,7 @@ result<call_head> decode_beginning(std::span<const std::byte> head);
 /// Returns the time that a call, or a binding, has left; 0 where it tells none.
 std::chrono::nanoseconds time_left_of(std::span<const std::byte> head) noexcept;
 
-/// Adds a stamp to the head of a call, a binding or an answer. Once.
+/// Adds a stamp to the head of a call, a binding or an answer. REQUIRES: it has none.
 void add_clock(call_message& to, clock_stamp sent) noexcept;
 /// Returns the stamp of a head; an empty one where it has none.
 clock_stamp clock_of(std::span<const std::byte> head) noexcept;

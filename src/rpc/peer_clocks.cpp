@@ -1,5 +1,6 @@
 #include "rpc/peer_clocks.hpp"
 
+#include <chrono>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -18,7 +19,9 @@ clock_stamp peer_clocks::came(hybrid_clock& clock, std::span<const std::byte> he
     const std::lock_guard guard(from.worker().lock());
     if (from.worker().part<peer_clocks>().warned_.add(from.number())) {
       from.log(log_level::warning,
-               "the peer's clock is more than 500 ms ahead: the stamps of its calls are not taken");
+               "stamps of the peer are more than 500 ms ahead of this side's wall clock, and are "
+               "not followed");
+      static_assert(hybrid_clock::max_ahead == std::chrono::milliseconds(500));
     }
   } catch (const std::bad_alloc&) {  // it is counted all the same
   }

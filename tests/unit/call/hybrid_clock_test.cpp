@@ -64,8 +64,24 @@ TEST_F(HybridClock, TakesNothingThatIsTooFarAhead) {
   EXPECT_EQ(clock_.merge(clock_stamp{~std::uint64_t{0}}), std::nullopt);
   EXPECT_EQ(clock_.ahead(), 2U);
   EXPECT_EQ(clock_.now(), stamp(5'000, 0)) << "it stayed as it was";
-  EXPECT_EQ(clock_.merge(stamp(5'500, 0xffff)), stamp(5'501, 0)) << "500 ms ahead are allowed";
-  EXPECT_EQ(clock_.ahead(), 2U);
+  EXPECT_EQ(clock_.merge(stamp(5'500, 0xffff)), std::nullopt) << "the next moment is beyond";
+  EXPECT_EQ(clock_.merge(stamp(5'500, 0xfffe)), stamp(5'500, 0xffff)) << "500 ms are allowed";
+  EXPECT_EQ(clock_.ahead(), 3U);
+}
+
+TEST_F(HybridClock, PassesOnWhatItFollowedWithinTheBound) {
+  hybrid_clock ahead([this] {
+    return std::chrono::system_clock::time_point(std::chrono::milliseconds(wall_ + 300));
+  });
+  hybrid_clock behind([this] {
+    return std::chrono::system_clock::time_point(std::chrono::milliseconds(wall_ - 300));
+  });
+  const auto followed = clock_.merge(ahead.now());
+  ASSERT_TRUE(followed);
+  EXPECT_EQ(behind.merge(*followed), std::nullopt) << "600 ms are too much";
+  EXPECT_EQ(behind.ahead(), 1U);
+  wall_ += 101;
+  EXPECT_GT(behind.merge(*followed), followed) << "behind has caught up";
 }
 
 TEST_F(HybridClock, CarriesAFullCountOn) {
@@ -77,6 +93,7 @@ TEST_F(HybridClock, TakesAWallClockThatIsWrong) {
   EXPECT_EQ(clock_.now(), stamp(0, 1));
   wall_ = 9'000'000'000'000;
   EXPECT_EQ(clock_.now(), stamp(9'000'000'000'000, 0));
+  EXPECT_TRUE(hybrid_clock(hybrid_clock::wall_clock()).now()) << "none is the system's";
 }
 
 TEST_F(HybridClock, TellsThreadsDifferentMoments) {

@@ -51,6 +51,7 @@ class CallClock : public ::testing::Test {
     made.owner_context.log = {
         .level = log_level::warning,
         .sink = [&told](log_level, std::string_view line) { told.emplace_back(line); }};
+    made.reader_context.log = made.owner_context.log;
     return made;
   }
   static std::uint64_t milliseconds(clock_stamp of) { return of.bits >> 16U; }
@@ -150,16 +151,64 @@ TEST_F(CallClock, TakesNoClockFromTheFuture) {
   EXPECT_EQ(callee_.clock->ahead(), 3U);
   ASSERT_EQ(told_.size(), 1U) << "one line for a connection";
   EXPECT_NE(told_.front().find("500 ms ahead"), std::string::npos) << told_.front();
-  caller_.wall = 10'000;
   EXPECT_EQ(caller_.clock->ahead(), 0U);
 }
 
 TEST_F(CallClock, TakesNoAnswerFromTheFuture) {
   caller_.wall = 9'000;
-  auto call = peer_.start_call<void>("moment");
-  call.result();
-  EXPECT_EQ(caller_.clock->ahead(), 1U);
-  EXPECT_EQ(milliseconds(call.clock()), 9'000U);
+  for (int i = 0; i < 2; ++i) {
+    auto call = peer_.start_call<void>("moment");
+    call.result();
+    EXPECT_EQ(milliseconds(call.clock()), 9'000U);
+  }
+  EXPECT_EQ(caller_.clock->ahead(), 2U);
+  EXPECT_EQ(told_.size(), 1U);
+}
+
+TEST_F(CallClock, OrdersRefusalsAndTheEndOfTheServer) {
+  callee_.wall = 10'600;
+  const auto expect_end = [](call_request&& call, errc why) {
+    std::error_code ec;
+    call.wait(ec);
+    EXPECT_EQ(ec, why);
+    EXPECT_EQ(milliseconds(call.clock()), 10'600U) << "by the callee's stamp";
+  };
+  expect_end(peer_.start_call<void>("absent"), errc::no_such_name);
+  expect_end(peer_.start_call<int>("moment"), errc::signature_differs);
+  calls_.refuse([](const call_context&, std::string_view) { return true; });
+  expect_end(peer_.start_call<void>("moment"), errc::permission_denied);
+  calls_.refuse(nullptr);
+  auto deferred = peer_.start_call<void>("later");
+  ASSERT_TRUE(both_.network().run_until([&] { return seen_.size() == 1; }));
+  serves_ = call_server();
+  expect_end(std::move(deferred), errc::call_failed);
+}
+
+TEST_F(CallClock, HasTheMomentOfALongCallWhenAllOfItIsHere) {
+  auto large = peer_.start_call<std::size_t>("size", std::vector<std::byte>(300'000));
+  auto small = peer_.start_call<void>("moment");
+  small.result();
+  ASSERT_EQ(seen_.size(), 1U) << "the short call overtakes";
+  large.result();
+  ASSERT_EQ(seen_.size(), 2U);
+  EXPECT_GT(seen_[1], seen_[0]) << "the functions ran in this order";
+}
+
+TEST_F(CallClock, FollowsNoMessageThatIsNoCall) {
+  detail::call_message sent = detail::encode_result(1, {});
+  detail::add_clock(sent, {std::uint64_t{10'400} << 16U});
+  const auto send = [this](const detail::call_message& what) {
+    both_.sender.send(active_message{message_name("ucxio calls", 1), what.head()}, what.body);
+  };
+  send(sent);
+  sent = detail::encode_request({.number = 1, .name = "moment"});
+  detail::add_clock(sent, {std::uint64_t{10'400} << 16U});
+  sent.head_room[7] = std::byte{0x80};  // a flag of a later version
+  send(sent);
+  caller_.wall = 10'000;
+  peer_.call<void>("moment");
+  EXPECT_EQ(milliseconds(seen_.back()), 10'000U);
+  EXPECT_EQ(callee_.clock->ahead(), 0U);
 }
 
 TEST_F(CallClock, HasTheStampOfTheCallAndNoMore) {
