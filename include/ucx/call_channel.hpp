@@ -16,6 +16,7 @@
 #include "ucx/call_writer.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
+#include "ucx/hybrid_clock.hpp"
 #include "ucx/remote_procedure.hpp"
 #include "ucx/version.hpp"
 
@@ -34,6 +35,8 @@ using sent_as = std::conditional_t<std::is_convertible_v<std::decay_t<Argument>,
 struct call_channel_options {
   /// The calls that may be under way. Further ones fail at once with `busy`.
   std::size_t max_calls = 1024;
+  /// Stamps the calls, and takes the stamps of their answers. Null: calls carry none.
+  std::shared_ptr<hybrid_clock> clock = nullptr;
 };
 
 /// The options of one call.

@@ -9,6 +9,7 @@
 
 #include "ucx/call_reader.hpp"
 #include "ucx/error.hpp"
+#include "ucx/hybrid_clock.hpp"
 #include "ucx/remote_procedure.hpp"
 #include "ucx/request.hpp"
 #include "ucx/version.hpp"
@@ -38,6 +39,12 @@ class UCXIO_EXPORT call_request : public request {
   /// Returns the code of what the function threw, after the call has ended with `call_failed`:
   /// `error::cause()` without an exception.
   std::error_code cause() const noexcept;
+
+  /// Returns when the answer was here, by the clock of the channel. It is later than what the
+  /// function did, where the peer has a clock that is not too far ahead
+  /// (`hybrid_clock::max_ahead`). Empty before that, and where the channel has no clock, or there
+  /// is no answer.
+  clock_stamp clock() const noexcept;
 
  private:
   friend struct detail::call_starter;

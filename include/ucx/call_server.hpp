@@ -9,6 +9,7 @@
 
 #include "ucx/call_table.hpp"
 #include "ucx/error.hpp"
+#include "ucx/hybrid_clock.hpp"
 #include "ucx/version.hpp"
 #include "ucx/worker.hpp"
 
@@ -23,6 +24,9 @@ struct call_server_options {
   std::size_t max_calls = 256;
   /// The program's own object, for `call_context::program`.
   std::any program = {};
+  /// Takes the stamps of calls, and stamps the answers of those that have one. Null: calls have no
+  /// moment here.
+  std::shared_ptr<hybrid_clock> clock = nullptr;
 };
 
 /// Runs the functions of a table for every peer of a worker, over connections of any kind. They run

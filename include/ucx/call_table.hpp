@@ -28,6 +28,7 @@
 #include "ucx/call_types.hpp"
 #include "ucx/call_writer.hpp"
 #include "ucx/error.hpp"
+#include "ucx/hybrid_clock.hpp"
 #include "ucx/late_answer.hpp"
 #include "ucx/peer_identity.hpp"
 #include "ucx/version.hpp"
@@ -75,6 +76,10 @@ struct call_context {
   std::uint64_t number = 0;
   /// When the caller gives up, by this side's clock; nothing where it did not say so.
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
+  /// When all of the call was here, by the clock of the `call_server`. It is later than when it was
+  /// sent, where the caller has a clock that is not too far ahead (`hybrid_clock::max_ahead`).
+  /// Empty where the server has no clock.
+  clock_stamp clock = {};
   /// Of `late_answer::context()`: stop is requested when the caller has given up.
   std::stop_token stop = {};
   /// The library's own.

@@ -12,6 +12,7 @@
 #include "ucx/call_table.hpp"
 #include "ucx/call_task.hpp"
 #include "ucx/call_types.hpp"
+#include "ucx/hybrid_clock.hpp"
 #include "ucx/late_answer.hpp"
 #include "ucx/remote_procedure.hpp"
 #include "ucx/window.hpp"

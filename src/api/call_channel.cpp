@@ -96,6 +96,10 @@ std::error_code call_request::cause() const noexcept {
   return result_ && done() ? result_->cause : std::error_code();
 }
 
+clock_stamp call_request::clock() const noexcept {
+  return result_ && done() ? result_->clock : clock_stamp();
+}
+
 call_channel::call_channel() noexcept = default;
 call_channel::call_channel(call_channel&& other) noexcept = default;
 call_channel& call_channel::operator=(call_channel&& other) noexcept {
@@ -112,7 +116,7 @@ call_channel::call_channel(const endpoint& connection, const call_channel_option
     detail::result<void>(detail::failure{errc::closed, "calling over no connection"}).or_end(ec);
     return;
   }
-  auto made = std::make_shared<detail::call_channel_core>(over, options.max_calls);
+  auto made = std::make_shared<detail::call_channel_core>(over, options);
   const detail::result<void> opened = made->open();
   opened.or_end(ec);
   if (opened) core_ = std::move(made);

@@ -1,6 +1,7 @@
 #include "call/call_message.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <limits>
 #include <utility>
 
@@ -17,7 +18,8 @@ constexpr std::size_t call_head_size = 48;
 constexpr std::size_t bound_head_size = 40;
 constexpr std::size_t answer_head_size = 24;
 constexpr std::size_t cancel_head_size = least_call_head;
-static_assert(call_head_size == longest_call_head);
+constexpr std::size_t clock_size = 8;
+static_assert(call_head_size + clock_size == longest_call_head);
 
 /// The category of an error code.
 enum class code_family : std::uint8_t { none, ucxio, generic };
@@ -50,6 +52,22 @@ result<call_head> decode_known(std::span<const std::byte> head, std::uint32_t kn
     return failure{errc::not_supported, "it has flags of a later version"};
   }
   return found;
+}
+
+/// Returns where the stamp stands in a head of this kind; 0: it has none.
+std::size_t place_of_clock(std::span<const std::byte> head) noexcept {
+  switch (static_cast<call_kind>(take_at<std::uint8_t>(head, 1))) {
+    case call_kind::call:
+    case call_kind::bind:
+      return call_head_size;
+    case call_kind::bound:
+      return bound_head_size;
+    case call_kind::answer:
+      return answer_head_size;
+    case call_kind::cancel:
+      break;
+  }
+  return 0;  // or a kind of a later version
 }
 
 failure too_short() { return {errc::protocol_error, "its head is too short"}; }
@@ -152,6 +170,21 @@ std::chrono::nanoseconds time_left_of(std::span<const std::byte> head) noexcept 
   constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   const std::uint64_t told = std::min(take_at<std::uint64_t>(head, 16), most);
   return std::chrono::nanoseconds(static_cast<std::int64_t>(told));
+}
+
+void add_clock(call_message& to, clock_stamp sent) noexcept {
+  assert(place_of_clock(to.head()) == to.head_size);
+  put_at(to.head_room, to.head_size, sent.bits);
+  to.head_size += clock_size;
+  put_at(to.head_room, 2, static_cast<std::uint16_t>(to.head_size));
+}
+
+clock_stamp clock_of(std::span<const std::byte> head) noexcept {
+  if (head.size() < least_call_head) return {};
+  if (take_at<std::uint8_t>(head, 0) != call_version) return {};
+  const std::size_t place = place_of_clock(head);
+  if (place == 0 || head.size() < place + clock_size) return {};
+  return {take_at<std::uint64_t>(head, place)};
 }
 
 call_message encode_request(const asked_call& request) {

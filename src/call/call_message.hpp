@@ -13,6 +13,7 @@
 
 #include "base/result.hpp"
 #include "ucx/content_digest.hpp"
+#include "ucx/hybrid_clock.hpp"
 
 namespace ucx::detail {
 
@@ -34,7 +35,7 @@ inline constexpr std::uint32_t required_call_flags = 0xffff'0000U;
 
 /// Bytes of the part of a head that is the same in every version, and of the longest head.
 inline constexpr std::size_t least_call_head = 16;
-inline constexpr std::size_t longest_call_head = 48;
+inline constexpr std::size_t longest_call_head = 56;
 
 /// Bytes to send: a head, and what stands behind it.
 struct call_message {
@@ -68,6 +69,11 @@ result<call_head> decode_beginning(std::span<const std::byte> head);
 
 /// Returns the time that a call, or a binding, has left; 0 where it tells none.
 std::chrono::nanoseconds time_left_of(std::span<const std::byte> head) noexcept;
+
+/// Adds a stamp to the head of a call, a binding or an answer. REQUIRES: it has none.
+void add_clock(call_message& to, clock_stamp sent) noexcept;
+/// Returns the stamp of a head; an empty one where it has none.
+clock_stamp clock_of(std::span<const std::byte> head) noexcept;
 
 /// A call, or a binding. It refers to the bytes that it was read from.
 struct asked_call {

@@ -36,8 +36,11 @@ result<void> take_arguments(wanted_call& wanted, const call_writer& from,
 
 }  // namespace
 
-call_channel_core::call_channel_core(std::shared_ptr<endpoint_core> over, std::size_t max_calls)
-    : over_(std::move(over)), max_calls_(max_calls), under_way_(std::make_shared<std::size_t>(0)) {}
+call_channel_core::call_channel_core(std::shared_ptr<endpoint_core> over,
+                                     call_channel_options options)
+    : over_(std::move(over)),
+      options_(std::move(options)),
+      under_way_(std::make_shared<std::size_t>(0)) {}
 
 result<void> call_channel_core::open() {
   worker_core& worker = over_->worker();
@@ -63,9 +66,11 @@ request call_channel_core::start(wanted_call wanted, const call_writer& argument
     return failed_request(std::move(taken).why());
   }
   made = std::make_shared<call_result>();
+  wanted.stamps = options_.clock;
   const std::lock_guard guard(worker.lock());
-  if (*under_way_ >= max_calls_) {
-    return failed_request(errc::busy, "calling " + name + ": " + std::to_string(max_calls_) +
+  if (*under_way_ >= options_.max_calls) {
+    return failed_request(errc::busy, "calling " + name + ": " +
+                                          std::to_string(options_.max_calls) +
                                           " calls of this channel are under way");
   }
   auto& idle = worker.pool_of<call_operation>();
@@ -87,12 +92,13 @@ result<void> call_channel_core::post(wanted_call wanted, const call_writer& argu
   worker_core& worker = over_->worker();
   const std::lock_guard guard(worker.lock());
   if (const std::error_code unusable = over_->status()) return failure{unusable, what};
-  request sending = call_exchange::send(over_, call_messages,
-                                        encode_request({.kind = wanted.kind,
-                                                        .is_one_way = true,
-                                                        .hash = wanted.called.signature().hash(),
-                                                        .name = wanted.called.name(),
-                                                        .arguments = wanted.arguments}));
+  call_message made = encode_request({.kind = wanted.kind,
+                                      .is_one_way = true,
+                                      .hash = wanted.called.signature().hash(),
+                                      .name = wanted.called.name(),
+                                      .arguments = wanted.arguments});
+  if (options_.clock) add_clock(made, options_.clock->now());
+  request sending = call_exchange::send(over_, call_messages, std::move(made));
   if (const std::error_code failed = sending.error()) return failure{failed, what};
   call_exchange::leave(std::move(sending));
   return {};

@@ -9,6 +9,7 @@
 #include "base/result.hpp"
 #include "rpc/call_operation.hpp"
 #include "rpc/call_result.hpp"
+#include "ucx/call_channel.hpp"
 #include "ucx/call_writer.hpp"
 #include "ucx/request.hpp"
 
@@ -18,7 +19,7 @@ class endpoint_core;
 
 class call_channel_core {
  public:
-  call_channel_core(std::shared_ptr<endpoint_core> over, std::size_t max_calls);
+  call_channel_core(std::shared_ptr<endpoint_core> over, call_channel_options options);
 
   /// Has the worker take answers.
   /// Errors: feature_disabled, not_supported.
@@ -36,7 +37,7 @@ class call_channel_core {
 
  private:
   const std::shared_ptr<endpoint_core> over_;
-  const std::size_t max_calls_;
+  const call_channel_options options_;
   const std::shared_ptr<std::size_t> under_way_;
 };
 

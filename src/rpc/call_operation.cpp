@@ -11,6 +11,7 @@
 #include "message/message_link.hpp"
 #include "message/send_operation.hpp"
 #include "rpc/call_exchange.hpp"
+#include "rpc/peer_clocks.hpp"
 #include "worker/core_access.hpp"
 #include "worker/worker_core.hpp"
 
@@ -65,6 +66,7 @@ void call_operation::begin(const std::shared_ptr<endpoint_core>& over, const wan
   look_ = std::move(look);
   result_ = std::move(result);
   under_way_ = std::move(under_way);
+  stamps_ = wanted.stamps;
   windows_ = std::move(windows);
   ++*under_way_;
   start(of, over, of.deadline_after(timeout));
@@ -89,14 +91,16 @@ void call_operation::send(const wanted_call& wanted) {
   endpoint_core& over = *endpoint();
   if (const std::error_code unusable = over.status()) return finish(unusable);
   const bool is_timed = deadline() != clock::time_point::max();
-  send_over(over, encode_request({.kind = wanted.kind,
-                                  .number = number_,
-                                  .left = is_timed ? time_left() : std::chrono::nanoseconds(),
-                                  .hash = wanted.called.signature().hash(),
-                                  .function = wanted.number,
-                                  .name = wanted.kind == call_kind::bound ? std::string_view()
-                                                                          : std::string_view(name_),
-                                  .arguments = wanted.arguments}));
+  call_message made = encode_request(
+      {.kind = wanted.kind,
+       .number = number_,
+       .left = is_timed ? time_left() : std::chrono::nanoseconds(),
+       .hash = wanted.called.signature().hash(),
+       .function = wanted.number,
+       .name = wanted.kind == call_kind::bound ? std::string_view() : std::string_view(name_),
+       .arguments = wanted.arguments});
+  if (stamps_) add_clock(made, stamps_->now());
+  send_over(over, std::move(made));
   if (is_over_ || send_.done()) return;
   send_.then([kept = worker().weak_from_this(), number = number_](std::error_code outcome) {
     const std::shared_ptr<worker_core> of = kept.lock();
@@ -168,6 +172,7 @@ void call_operation::answered(std::span<const std::byte> head, std::vector<std::
   if (!answer) {
     return finish(answer.why().code, "reading the answer of " + name_ + ": " + answer.why().text);
   }
+  if (stamps_) result_->clock = peer_clocks::came(*stamps_, head, *endpoint());
   if (answer->failure.outcome != call_outcome::done) {
     failure failed = failure_at_caller(answer->failure, name_, signature_);
     result_->cause = failed.cause;
@@ -262,6 +267,7 @@ std::string call_operation::describe() const {
 void call_operation::recycle() noexcept {
   result_.reset();
   under_way_.reset();
+  stamps_.reset();
   receiving_.reset();
   look_.reset();
   worker().pool_of<call_operation>().give_back(this);

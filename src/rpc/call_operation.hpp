@@ -14,6 +14,7 @@
 #include "rpc/call_result.hpp"
 #include "rpc/call_windows.hpp"
 #include "ucx/call_function.hpp"
+#include "ucx/hybrid_clock.hpp"
 #include "ucx/request.hpp"
 #include "worker/alarm.hpp"
 #include "worker/looked_at_operation.hpp"
@@ -29,6 +30,7 @@ struct wanted_call {
   const call_function& called;
   std::uint64_t number = 0;  ///< Of the function; of bound ones.
   std::span<const std::byte> arguments = {};
+  std::shared_ptr<hybrid_clock> stamps = nullptr;  ///< Of the channel; null: it has none.
 };
 
 /// It ends with the peer's answer, or before. How far it has come:
@@ -98,6 +100,7 @@ class call_operation final : public looked_at_operation, public list_hook<exchan
   std::string text_;  // of a failure
   std::shared_ptr<call_result> result_;
   std::shared_ptr<std::size_t> under_way_;
+  std::shared_ptr<hybrid_clock> stamps_;
   std::uint64_t number_ = 0;
   std::uint64_t message_ = 0;  // the number of the message that it was sent in at once
   std::uint64_t size_ = 0;

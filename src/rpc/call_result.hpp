@@ -6,12 +6,15 @@
 #include <system_error>
 #include <vector>
 
+#include "ucx/hybrid_clock.hpp"
+
 namespace ucx::detail {
 
 /// Written under the worker's lock before the operation ends, and only read behind that.
 struct call_result {
   std::vector<std::byte> bytes = {};  ///< The body of the answer.
   std::error_code cause = {};         ///< The code of what the function threw.
+  clock_stamp clock = {};             ///< When the answer came.
 };
 
 }  // namespace ucx::detail

@@ -10,6 +10,7 @@
 #include "connection/endpoint_core.hpp"
 #include "message/message_exchange.hpp"
 #include "rpc/call_exchange.hpp"
+#include "rpc/peer_clocks.hpp"
 #include "rpc/peer_gate.hpp"
 #include "wire/message_number.hpp"
 #include "worker/core_access.hpp"
@@ -134,6 +135,7 @@ call_server_core::shared_call call_server_core::taken(message&& came) {
   if (const auto left = time_left_of(came.header()); left.count() > 0) {
     call->deadline = after(call->over->worker().api().now(), left);
   }
+  call->is_stamped = options_.clock != nullptr && clock_of(came.header());
   call->came = std::move(came);
   return call;
 }
@@ -287,6 +289,7 @@ call_context call_server_core::context_of(const served_call& call) const {
   made.program = options_.program;
   made.peer = &call.peer;
   made.number = call.number;
+  made.clock = call.moment;
   if (call.deadline != clock::time_point::max()) made.deadline = call.deadline;
   return made;
 }
@@ -294,6 +297,9 @@ call_context call_server_core::context_of(const served_call& call) const {
 void call_server_core::run(const shared_call& call) {
   const auto asked = decode_request({call->came.header(), call->wire});
   if (!asked) return refuse(call, failure_of_request(asked.why()));
+  if (options_.clock) {
+    call->moment = peer_clocks::came(*options_.clock, call->came.header(), *call->over);
+  }
   call_context context = context_of(*call);
   if (auto made = answer_of(call, *asked, context)) {
     if (call->at == step::running) undo_deferral(*call);
@@ -345,6 +351,11 @@ void call_server_core::cancel(std::uint64_t connection, std::uint64_t number) no
   call->pending.cancel();
 }
 
+/// An answer has a stamp where its call has one.
+void call_server_core::stamp(const served_call& call, call_message& answer) const noexcept {
+  if (call.is_stamped) add_clock(answer, options_.clock->now());
+}
+
 void call_server_core::refuse(const shared_call& call, const call_failure& why) {
   answer(call, functions_->refuse(call->number, why, context_of(*call)));
 }
@@ -365,7 +376,9 @@ void call_server_core::give_back(const shared_call& call) noexcept {
           .outcome = call->has_run ? call_outcome::handler_failed : call_outcome::busy,
           .text = "the peer could not go on with this call",
           .code = call->has_run ? make_error_code(why_not) : std::error_code()};
-      call_exchange::post(call->over, answer_messages, encode_failure(call->number, why));
+      call_message made = encode_failure(call->number, why);
+      stamp(*call, made);
+      call_exchange::post(call->over, answer_messages, std::move(made));
     } catch (const std::bad_alloc&) {  // the caller learns it from its deadline
     }
   call->pending.cancel();
@@ -384,6 +397,7 @@ std::chrono::nanoseconds call_server_core::time_left(const served_call& call) co
 /// ones are dropped: what it costs here is bounded.
 void call_server_core::answer(const shared_call& call, call_message made) {
   if (call->is_one_way) return forget(key_of(*call));
+  stamp(*call, made);
   request sending =
       call_exchange::send(call->over, answer_messages, std::move(made), time_left(*call));
   call->is_answered = true;

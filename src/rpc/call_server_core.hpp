@@ -66,6 +66,8 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
     clock::time_point deadline = clock::time_point::max();
     bool is_one_way = false;
     std::uint64_t number = 0;
+    clock_stamp moment = {};  ///< When all of it was here.
+    bool is_stamped = false;  ///< The caller has a clock, too.
     std::uint64_t place = 0;  ///< 0: it is not under way.
     step at = step::arriving;
     bool has_run = false;
@@ -109,6 +111,7 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
   void cancel(std::uint64_t connection, std::uint64_t number) noexcept;
   void refuse(const shared_call& call, const call_failure& why);
   void give_back(const shared_call& call) noexcept;
+  void stamp(const served_call& call, call_message& answer) const noexcept;
   call_context context_of(const served_call& call) const;
   void answer(const shared_call& call, call_message answer);
   std::chrono::nanoseconds time_left(const served_call& call) const noexcept;

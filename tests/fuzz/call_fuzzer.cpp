@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "call/call_message.hpp"
 #include "ucx/rpc.hpp"
 
 namespace {
@@ -135,6 +136,17 @@ void check_listing(const ucx::call_table& calls, std::span<const std::byte> argu
   if (ec) std::abort();
 }
 
+/// A clock never goes back, whatever stamps come.
+void check_clock(std::span<const std::byte> wire) {
+  static ucx::hybrid_clock clock;
+  const ucx::clock_stamp before = clock.now();
+  if (const auto parts = ucx::detail::split_message(wire)) {
+    const auto merged = clock.merge(ucx::detail::clock_of(parts->head));
+    if (merged && *merged <= before) std::abort();
+  }
+  if (clock.now() <= before) std::abort();
+}
+
 /// Functions that are read are written as they were.
 void check_functions(std::span<const std::byte> values) {
   using type = ucx::detail::call_type<ucx::call_listing>;
@@ -183,6 +195,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     call.insert(call.end(), rest.begin(), rest.end());
     check(called, calls.dispatch(call, context));
   } else if (choice == known.size()) {
+    check_clock(rest);
     check(known[0], calls.dispatch(rest, context));
   } else if (choice == known.size() + 1) {
     std::error_code ec;
