@@ -122,19 +122,24 @@ result<std::shared_ptr<context_core>> context_core::make(ucp_api& api,
   std::shared_ptr<context_core> made(new context_core(api, options, *std::move(log)));
   device_choice chosen(api, options, limit);
   made->speaks_ipv6_ = asks_for_ipv6(options);
-  auto withheld = made->init(options, chosen);
-  if (!withheld) return withheld.why();
-  if (any_is_rdma(made->resources_) && !api.may_lock(memory_locked_by_worker)) {
+  auto config = made->init(options, chosen, expected_rdma::as_shown);
+  if (!config) return config.why();
+  const bool has_rdma = any_is_rdma(made->resources_);
+  const bool left_out = has_rdma && !api.may_lock(memory_locked_by_worker);
+  if (left_out) {
     if (const auto left = chosen.leave_out_rdma(made->resources_); !left) return left.why();
+  }
+  // UCX may have no transport for hardware that the system shows.
+  if (left_out || (!has_rdma && config->counts_on_rdma())) {
     api.cleanup(std::exchange(made->handle_, nullptr));
-    withheld = made->init(options, chosen);
-    if (!withheld) return withheld.why();
+    config = made->init(options, chosen, expected_rdma::none);
+    if (!config) return config.why();
   }
   if (options.configuration_precedence == precedence::environment &&
       std::getenv("UCX_TLS") != nullptr) {
     made->same_host_only_ = made->resources_are_of_one_host();
   }
-  if (const auto checked = chosen.check(made->resources_, *withheld); !checked)
+  if (const auto checked = chosen.check(made->resources_, config->withheld()); !checked)
     return checked.why();
   made->unused_ = chosen.unused();
   if (options.require_rdma && !any_is_rdma(made->resources_)) {
@@ -195,9 +200,9 @@ result<std::shared_ptr<context_core>> context_core::make_of_sockets(const contex
   return made;
 }
 
-result<std::vector<withheld_transport>> context_core::init(const context_options& options,
-                                                           const device_choice& chosen) {
-  const auto config = detail::configuration::make(api_, chosen.options(), chosen.rest());
+result<configuration> context_core::init(const context_options& options,
+                                         const device_choice& chosen, expected_rdma hardware) {
+  auto config = detail::configuration::make(api_, chosen.options(), chosen.rest(), hardware);
   if (!config) return config.why();
   take_segment(config->segment_size());
   configuration_ = config->values();
@@ -224,7 +229,7 @@ result<std::vector<withheld_transport>> context_core::init(const context_options
     return why;
   }
   resources_ = resources_of(api_, handle_);
-  return config->withheld();
+  return config;
 }
 
 result<std::shared_ptr<context_core>> context_core::adopt(ucp_api& api, ucp_context_h handle,

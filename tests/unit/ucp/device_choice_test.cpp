@@ -75,6 +75,17 @@ class DeviceChoice : public testing::Test {
     make();
   }
 
+  /// Returns what a context has set UCX's key to; empty where UCX has its default.
+  std::string value_in_force(const std::string& wanted) {
+    std::error_code failed;
+    const context made = core_access::make_context(process.api(), options, failed);
+    EXPECT_FALSE(failed);
+    for (const auto& [key, value] : made.configuration()) {
+      if (key == wanted) return value;
+    }
+    return {};
+  }
+
   test::fake_network network;
   test::fake_process& process = network.add_process("process");
   context_options options;
@@ -330,17 +341,42 @@ TEST_F(DeviceChoice, EndsWhereItMayLockTooLittleForWhatIsRequired) {
 }
 
 TEST_F(DeviceChoice, CopiesWhatTcpSendsWhereHardwareIsLeftOut) {
-  const auto threshold = [this] {
-    std::error_code failed;
-    const context made = core_access::make_context(process.api(), options, failed);
-    for (const auto& [key, value] : made.configuration()) {
-      if (key == "ZCOPY_THRESH") return value;
-    }
-    return std::string();
-  };
-  EXPECT_EQ(threshold(), "auto");
+  EXPECT_EQ(value_in_force("ZCOPY_THRESH"), "auto");
   network.link().lockable = 64U << 10U;
-  EXPECT_EQ(threshold(), "inf");
+  EXPECT_EQ(value_in_force("ZCOPY_THRESH"), "inf");
+}
+
+// Over TCP, zero-copy sends end the process when a peer is gone: they are for hardware that is used.
+
+TEST_F(DeviceChoice, SetsUcxUpForHardwareThatItUses) {
+  EXPECT_EQ(value_in_force("ZCOPY_THRESH"), "auto");
+  EXPECT_EQ(value_in_force("SOCKADDR_TLS_PRIORITY"), "tcp,rdmacm");
+  EXPECT_EQ(process.count(test::call::init), 1U);
+}
+
+TEST_F(DeviceChoice, SetsUcxUpForTcpWhereEachPortIsHindered) {
+  network.link().resources = {"self/memory0", "tcp/eth0"};
+  network.link().rdma_ports = {
+      {"mlx5_0:1", "ACTIVE", "/dev/infiniband/uverbs0 can not be opened: Permission denied"},
+      {"mlx5_1:1", "ACTIVE", "its port has no GID: its interface has no address"},
+      {"mlx5_2:1", "DOWN", "its port is DOWN"}};
+  EXPECT_EQ(value_in_force("ZCOPY_THRESH"), "inf");
+  EXPECT_EQ(process.count(test::call::init), 1U) << "the system says it before UCX does";
+  make();
+  EXPECT_THAT(unused, Contains("mlx5_0:1: /dev/infiniband/uverbs0 can not be opened: Permission "
+                               "denied"));
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("warning"), HasSubstr("not used: mlx5_0:1"))));
+}
+
+TEST_F(DeviceChoice, SetsUcxUpForTcpWhereItHasNoTransportForThePort) {
+  network.link().resources = {"self/memory0", "tcp/eth0"};
+  network.link().rdma_ports = {{"mlx5_0:1", "ACTIVE"}};
+  EXPECT_EQ(value_in_force("ZCOPY_THRESH"), "inf");
+  EXPECT_EQ(process.count(test::call::init), 2U) << "UCX tells by its resources";
+  EXPECT_EQ(network.live().contexts, 0U);
+  process.faults().fail(test::call::init, UCS_ERR_NO_MEMORY, 2);
+  make();
+  EXPECT_EQ(ec, errc::no_memory) << "of the second one";
 }
 
 TEST_F(DeviceChoice, MakesNoWorkerForWhichItMayLockTooLittle) {
