@@ -213,10 +213,12 @@ device_limit devices_without_rdma(const socket_address& local,
   if (!local.is_wildcard()) {
     device_limit limit = devices_of(local, {});
     limit.why += why;
+    limit.is_without_rdma = true;
     return limit;
   }
   const char* const inherited = std::getenv("UCX_NET_DEVICES");
   device_limit limit{{}, to_string(local) + " is of each interface with IPv6" + why};
+  limit.is_without_rdma = true;
   for (const ipv6_address& each : present) {
     const bool is_new = std::find(limit.devices.begin(), limit.devices.end(), each.interface) ==
                         limit.devices.end();

@@ -258,6 +258,29 @@ TEST_F(DeviceChoice, LeavesOutPortsOfOtherNetworks) {
   EXPECT_THAT(what, HasSubstr("mlx5_0:1: it is on the network of rail0"));
 }
 
+TEST_F(DeviceChoice, SaysWhyALimitLeavesOutAPort) {
+  network.link().resources = {"self/memory0", "tcp/eth0"};
+  network.link().rdma_ports = {{"mlx5_0:1", "ACTIVE"}};
+  device_limit limit{{"eth0"}, "fd00::1 is on the interface eth0, and IPv6 goes without RDMA"};
+  limit.is_without_rdma = true;
+  make(limit);
+  constexpr const char* told =
+      "mlx5_0:1: the context is limited to eth0: fd00::1 is on the interface eth0, and IPv6 goes "
+      "without RDMA";
+  EXPECT_THAT(unused, ElementsAre(told));
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("info"), HasSubstr("not used: mlx5_0:1"))));
+  limit.is_without_rdma = false;  // a port that came up when the limit was known already
+  make(limit);
+  EXPECT_THAT(unused, ElementsAre(told));
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("warning"), HasSubstr("not used: mlx5_0:1"))));
+  for (int i = 1; i < 64; ++i) limit.devices.push_back("eth" + std::to_string(i));
+  make(limit);
+  EXPECT_THAT(unused, ElementsAre("mlx5_0:1: UCX takes 64 devices"));
+  limit.is_without_rdma = true;
+  make(limit);
+  EXPECT_THAT(unused, ElementsAre(HasSubstr("fd00::1 is on the interface eth0")));
+}
+
 TEST_F(DeviceChoice, TakesAPortElsewhereThatTheEnvironmentNames) {
   device_limit limit{{"eth0", "mlx5_0:1"}, "192.0.2.1 is on the interface eth0"};
   limit.others = {{"mlx5_0:2", "elsewhere"}, {"mlx5_10:1", "elsewhere"}};
