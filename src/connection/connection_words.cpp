@@ -1,6 +1,5 @@
 #include "connection/connection_words.hpp"
 
-#include "ucp/rdma.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
@@ -14,7 +13,9 @@ std::string words_of_established(const introduction& theirs, const std::vector<s
   if (long_messages != transfer_method::message) {
     text.append("; long messages by ") += to_string(long_messages);
   }
-  if (any_is_rdma(resources) && !any_has_rma(lanes)) text += "; " + why_no_rma(lanes, resources);
+  if (any_is_rdma(resources) && !any_has_rma(lanes)) {
+    text += "; " + why_no_rma(lanes, resources, rdma_told_by(theirs));
+  }
   return text;
 }
 

@@ -325,6 +325,7 @@ result<ucx::context> server_place::make_context() const {
   device_limit limit;
   if (asks_for_sockets(context)) {
     limit.is_of_server = true;  // the address decides which devices it has
+    limit.is_near = local.is_unix() || is_near(*this);
   } else if (!local.empty() || !insecure) {
     limit = devices_of(local.empty() ? socket_address("127.0.0.1:0") : local);
   } else {

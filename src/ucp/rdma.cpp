@@ -47,14 +47,18 @@ std::string words_of_lost_rdma(const ucp_api& api, std::string_view lanes) {
 }
 
 std::string why_no_rma(const std::vector<std::string>& lanes,
-                       const std::vector<std::string>& resources) {
+                       const std::vector<std::string>& resources, rdma_of_peer theirs) {
   const auto lane = std::find_if(lanes.begin(), lanes.end(), is_rdma);
   if (lane != lanes.end()) return "the hardware of " + *lane + " carries messages only";
   const auto own = std::find_if(resources.begin(), resources.end(), is_rdma);
   if (own == resources.end()) return "this side has no RDMA hardware that it may use";
-  return "RDMA hardware of this side is not used (" + *own +
-         "): the peer has none, or none that UCX reaches, as on another network or with another "
-         "version of RoCE";
+  const std::string unused = "RDMA hardware of this side is not used (" + *own + "): ";
+  constexpr const char* elsewhere = "on another network or with another version of RoCE";
+  if (theirs == rdma_of_peer::present) {
+    return unused + "the peer has some, too, but none that UCX reaches, as " + elsewhere +
+           " (UCX_IB_GID_INDEX)";
+  }
+  return unused + "the peer has none, or none that UCX reaches, as " + elsewhere;
 }
 
 }  // namespace ucx::detail

@@ -46,9 +46,13 @@ std::string rdma_advice(ucs_status_t status, const std::vector<std::string>& res
 /// and which hardware is gone. Begins with "; ", where there is any.
 std::string words_of_lost_rdma(const ucp_api& api, std::string_view lanes);
 
+/// What a peer tells of hardware that reads and writes memory. One of an earlier version, or
+/// without RMA, tells nothing.
+enum class rdma_of_peer { unknown, present };
+
 /// Returns why no hardware reads and writes memory over `lanes` of a connection, whose context has
 /// these resources. REQUIRES: none of the lanes has RMA.
 std::string why_no_rma(const std::vector<std::string>& lanes,
-                       const std::vector<std::string>& resources);
+                       const std::vector<std::string>& resources, rdma_of_peer theirs);
 
 }  // namespace ucx::detail

@@ -119,12 +119,14 @@ class context_core : public std::enable_shared_from_this<context_core> {
 
  private:
   context_core(ucp_api& api, const context_options& options, std::unique_ptr<logger> log);
-  static result<std::shared_ptr<context_core>> make_of_sockets(const context_options& options,
+  static result<std::shared_ptr<context_core>> make_of_sockets(ucp_api& ucx,
+                                                               const context_options& options,
                                                                const device_limit& limit);
   /// Makes UCX's context with the devices that were chosen, and finds its resources. Returns what
   /// it was made by.
   result<detail::configuration> init(const context_options& options, const device_choice& chosen,
                                      expected_rdma hardware);
+  void do_without(std::string unused);
   void take_segment(std::size_t segment) noexcept;
   bool resources_are_of_one_host() const noexcept;
 

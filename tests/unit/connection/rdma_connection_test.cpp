@@ -89,6 +89,44 @@ TEST(RdmaConnection, IsToldOfInTheServersLogWhereItIsNotMade) {
   EXPECT_TRUE(mentions(warnings[0], "may have no queue pair left")) << warnings[0];
 }
 
+/// Returns the lines of the reader's log about a connection over these lanes.
+std::vector<std::string> lines_of(simulated_pair_options options,
+                                  const std::vector<std::string>& lanes) {
+  std::vector<std::string> lines;
+  options.link.lanes = lanes;
+  options.reader_context.log.level = log_level::info;
+  options.reader_context.log.sink = [&](log_level level, std::string_view line) {
+    if (line.find("established") == line.npos) return;
+    lines.push_back(std::string(to_string(level)).append(" ").append(line));
+  };
+  simulated_pair pair(options);
+  endpoint made = pair.connect();
+  made.wait_connected();
+  EXPECT_EQ(made.report().native_rma, lanes != std::vector<std::string>{"tcp/eth0"});
+  return lines;
+}
+
+TEST(RdmaConnection, ThatFallsBackOnTcpWarnsWhereBothSidesHaveHardware) {
+  simulated_pair_options options = with_hardware();
+  const std::vector<std::string> tcp{"tcp/eth0"};
+  const std::vector<std::string> both = lines_of(options, tcp);
+  ASSERT_EQ(both.size(), 1U);
+  EXPECT_TRUE(mentions(both[0], "warning ")) << both[0];
+  EXPECT_TRUE(mentions(both[0],
+                       "RDMA hardware of this side is not used (rc_mlx5/mlx5_0:1): the "
+                       "peer has some, too, but none that UCX reaches"))
+      << both[0];
+  const std::vector<std::string> used = lines_of(options, {"tcp/eth0", "rc_mlx5/mlx5_0:1"});
+  ASSERT_EQ(used.size(), 1U);
+  EXPECT_TRUE(mentions(used[0], "info ")) << used[0];
+  EXPECT_FALSE(mentions(used[0], "not used")) << used[0];
+  options.owner_context.transports = {"tcp", "self"};
+  const std::vector<std::string> one = lines_of(options, tcp);
+  ASSERT_EQ(one.size(), 1U);
+  EXPECT_TRUE(mentions(one[0], "info ")) << "nothing is wrong with it: " << one[0];
+  EXPECT_TRUE(mentions(one[0], "the peer has none, or none that UCX reaches")) << one[0];
+}
+
 /// Returns what is said of a connection whose peer's process ends, with these ports on this side.
 std::string text_of_loss(const simulated_pair_options& options,
                          const std::vector<detail::rdma_port>& left) {

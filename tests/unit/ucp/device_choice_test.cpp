@@ -369,7 +369,8 @@ TEST_F(DeviceChoice, CopiesWhatTcpSendsWhereHardwareIsLeftOut) {
   EXPECT_EQ(value_in_force("ZCOPY_THRESH"), "inf");
 }
 
-// Over TCP, zero-copy sends end the process when a peer is gone: they are for hardware that is used.
+// Over TCP, zero-copy sends end the process when a peer is gone: they are for hardware that is
+// used.
 
 TEST_F(DeviceChoice, SetsUcxUpForHardwareThatItUses) {
   EXPECT_EQ(value_in_force("ZCOPY_THRESH"), "auto");
@@ -509,6 +510,23 @@ TEST_F(DeviceChoice, TellsOfHardwareThatUcxDoesNotUse) {
   options.transports = {"tcp"};
   make();
   EXPECT_THAT(lines, Contains(AllOf(HasSubstr("info"), HasSubstr("not used: mlx5_0:1"))));
+}
+
+TEST_F(DeviceChoice, TellsOfHardwareThatSocketsLeaveOut) {
+  network.link().rdma_ports = {{"mlx5_0:1", "ACTIVE"},
+                               {"mlx5_0:2", "DOWN"},
+                               {"mlx5_1:1", "ACTIVE", "its port has no GID"},
+                               {"mlx5_2:1", "ACTIVE"}};
+  options.transports = {"socket"};
+  const auto made = core_access::make_context(process.api(), options, device_limit());
+  ASSERT_TRUE(made);
+  EXPECT_THAT(
+      made->unused(),
+      ElementsAre(HasSubstr("mlx5_0:1, mlx5_2:1: RDMA hardware is for connections by UCX")));
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("info"), HasSubstr("not used: mlx5_0:1"))));
+  const auto near = core_access::make_context(process.api(), options, {.is_near = true});
+  ASSERT_TRUE(near);
+  EXPECT_THAT(near->unused(), IsEmpty()) << "it would not be used within one machine";
 }
 
 TEST_F(DeviceChoice, TellsOfTransportsThatHaveNoDevice) {
