@@ -79,7 +79,7 @@ result<std::shared_ptr<endpoint_core>> endpoint_core::make(worker_core& worker,
     if (made->state_ != endpoint_state::closed) made->reach(endpoint_state::closed);
     return detail::failure{make_error(status), if_there_is_memory([status, &worker] {
                              return worker.context().words_of(status) +
-                                    rdma_advice(status, worker.context().resources());
+                                    rdma_advice(worker.api(), status, worker.context().resources());
                            }),
                            worker.context().ucx_status_of(status)};
   }

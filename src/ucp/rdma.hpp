@@ -40,11 +40,13 @@ std::string rdma_of(const std::vector<std::string>& lanes);
 
 /// Returns what may be behind `status` where UCX made no connection on a context with these
 /// resources, and what to do. Begins with "; ". Empty where RDMA hardware has no part in it.
-std::string rdma_advice(ucs_status_t status, const std::vector<std::string>& resources);
+std::string rdma_advice(const ucp_api& api, ucs_status_t status,
+                        const std::vector<std::string>& resources);
 
-/// Returns what there is to say of a lost connection over the lanes of `rdma_of`: which they are,
-/// and which hardware is gone. Begins with "; ", where there is any.
-std::string words_of_lost_rdma(const ucp_api& api, std::string_view lanes);
+/// Returns what there is to say of a connection over the lanes of `rdma_of` that was lost with
+/// `status`: which they are, and which hardware is gone, or else what the hardware may have met.
+/// Begins with "; ", where there is any.
+std::string words_of_lost_rdma(const ucp_api& api, std::string_view lanes, ucs_status_t status);
 
 /// What a peer tells of hardware that reads and writes memory. One of an earlier version, or
 /// without RMA, tells nothing.

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "connection/connection_words.hpp"
 #include "connection/endpoint_core.hpp"
 #include "connection/write_tracker.hpp"
 #include "region/paths/rma_operation.hpp"

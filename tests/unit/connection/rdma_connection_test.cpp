@@ -45,7 +45,7 @@ TEST(RdmaConnection, SaysWhatMayBeLackingWhereUcxMakesNone) {
     EXPECT_TRUE(mentions(text, "rc_mlx5/mlx5_0:1,ud_mlx5/mlx5_0:1 may have no queue pair left"))
         << text;
     EXPECT_TRUE(mentions(text, "`rdma resource`")) << text;
-    EXPECT_TRUE(mentions(text, "may lock")) << text;
+    EXPECT_FALSE(mentions(text, "lock")) << "there is enough of that: " << text;
   }
   const std::string reset = text_of(UCS_ERR_CONNECTION_RESET, with_hardware());
   EXPECT_FALSE(mentions(reset, "queue pair")) << reset;
@@ -56,10 +56,14 @@ TEST(RdmaConnection, SaysWhatMayBeLackingWhereUcxMakesNone) {
 
 TEST(RdmaConnection, SaysWhyThePeersHardwareIsNotReached) {
   simulated_pair_options options = with_hardware();
+  const std::string with_tcp = text_of(UCS_ERR_UNREACHABLE, options);
+  EXPECT_TRUE(mentions(with_tcp, "another version of RoCE")) << with_tcp;
+  EXPECT_FALSE(mentions(with_tcp, "allow tcp")) << with_tcp;
   options.link.resources = {"self/memory0", "rc_mlx5/mlx5_0:1"};
   const std::string at_once = text_of(UCS_ERR_UNREACHABLE, options);
-  EXPECT_TRUE(mentions(at_once, "another version of RoCE")) << at_once;
-  EXPECT_TRUE(mentions(at_once, "UCX_IB_GID_INDEX")) << at_once;
+  EXPECT_TRUE(mentions(at_once, "another version of RoCE (UCX_IB_GID_INDEX)")) << at_once;
+  EXPECT_TRUE(mentions(at_once, "another partition (UCX_IB_PKEY)")) << at_once;
+  EXPECT_TRUE(mentions(at_once, "allow tcp")) << at_once;
   // By socket UCX finds out later.
   options.link.refused_status = UCS_ERR_UNREACHABLE;
   simulated_pair pair(options);
@@ -70,6 +74,29 @@ TEST(RdmaConnection, SaysWhyThePeersHardwareIsNotReached) {
     later = failed.what();
   }
   EXPECT_TRUE(mentions(later, "another version of RoCE")) << later;
+}
+
+TEST(RdmaConnection, ThatIsNotMadeHasTheCauseThatTheSystemShows) {
+  simulated_pair_options gone = with_hardware();
+  gone.link.rdma_ports = {};
+  for (const ucs_status_t status : {UCS_ERR_IO_ERROR, UCS_ERR_UNREACHABLE}) {
+    const std::string text = text_of(status, gone);
+    EXPECT_TRUE(mentions(text, "; mlx5_0:1 is there no more")) << text;
+    EXPECT_FALSE(mentions(text, "queue pair")) << text;
+    EXPECT_FALSE(mentions(text, "RoCE")) << text;
+  }
+  simulated_pair pair(with_hardware());
+  const listener door(pair.owner, any_port);
+  pair.network.link().lockable = 64U << 10U;  // others have locked the rest
+  pair.reader_process.faults().fail(call::ep_create, UCS_ERR_NO_MEMORY);
+  std::string text;
+  try {
+    const endpoint made(pair.reader, door.address());
+  } catch (const ucx::error& failed) {
+    text = failed.what();
+  }
+  EXPECT_TRUE(mentions(text, "too little memory to lock (")) << text;
+  EXPECT_TRUE(mentions(text, "ulimit -l unlimited")) << text;
 }
 
 TEST(RdmaConnection, IsToldOfInTheServersLogWhereItIsNotMade) {
@@ -127,7 +154,7 @@ TEST(RdmaConnection, ThatFallsBackOnTcpWarnsWhereBothSidesHaveHardware) {
   EXPECT_TRUE(mentions(one[0], "the peer has none, or none that UCX reaches")) << one[0];
 }
 
-/// Returns what is said of a connection whose peer's process ends, with these ports on this side.
+/// Returns what is said of a connection whose peer is lost, with these ports on this side.
 std::string text_of_loss(const simulated_pair_options& options,
                          const std::vector<detail::rdma_port>& left) {
   simulated_pair pair(options);
@@ -150,6 +177,15 @@ TEST(RdmaConnection, NamesTheHardwareThatIsGone) {
   EXPECT_TRUE(mentions(there, "UCX: ")) << there;
   EXPECT_TRUE(mentions(there, "; over rc_mlx5/mlx5_0:1,ud_mlx5/mlx5_0:1")) << there;
   EXPECT_FALSE(mentions(there, "no more")) << there;
+  EXPECT_TRUE(mentions(there, "the peer has ended, or has taken back memory")) << there;
+  EXPECT_FALSE(mentions(there, "MTU")) << there;
+  simulated_pair_options silent = options;
+  silent.link.death_status = UCS_ERR_ENDPOINT_TIMEOUT;
+  const std::string timeout = text_of_loss(silent, options.link.rdma_ports);
+  EXPECT_TRUE(mentions(timeout, "the way to it may be down, or pass shorter packets")) << timeout;
+  EXPECT_TRUE(mentions(timeout, "UCX_RC_PATH_MTU")) << timeout;
+  const std::string both = text_of_loss(silent, {});
+  EXPECT_FALSE(mentions(both, "MTU")) << "the device is gone: " << both;
   const std::string gone = text_of_loss(options, {{"mlx5_0:2", "ACTIVE"}});
   EXPECT_TRUE(mentions(gone, "mlx5_0:1 is there no more, and a new context does without it"))
       << gone;
