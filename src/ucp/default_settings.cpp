@@ -48,7 +48,7 @@ result<void> default_settings::choose() {
   return {};
 }
 
-/// What hinders a port keeps UCX from using it, whatever its state is.
+/// A port with a hindrance is none that UCX could use, whatever its state is.
 bool default_settings::finds_rdma() const {
   static constexpr std::array<std::string_view, 7> verbs{
       "rc_verbs", "rc_mlx5", "dc_mlx5", "ud_verbs", "ud_mlx5", "gga_mlx5", "srd"};

@@ -16,7 +16,7 @@
 
 namespace ucx::detail {
 
-/// What a context can have of RDMA hardware: what the system shows, or nothing, as UCX told.
+/// The RDMA hardware that a context can have: as the system shows it, or none, as UCX told.
 enum class expected_rdma { as_shown, none };
 
 class default_settings {

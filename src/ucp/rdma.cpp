@@ -18,8 +18,8 @@ std::string rdma_of(const std::vector<std::string>& lanes) {
 
 namespace {
 
-/// Returns the first device of these "transport/device" pairs that the system does not list any
-/// more, and what comes of that; empty where all are there.
+/// Returns the first device of these "transport/device" pairs that is gone, and what comes of that.
+/// Empty where the system lists all of them.
 std::string words_of_gone_device(const ucp_api& api, std::string_view lanes) {
   while (!lanes.empty()) {
     const std::string_view device = device_of(take_word(lanes));
@@ -46,8 +46,8 @@ std::string rdma_advice(const ucp_api& api, ucs_status_t status,
                         const std::vector<std::string>& resources) {
   const std::string hardware = rdma_of(resources);
   if (hardware.empty()) return {};
-  const bool lacks =
-      status == UCS_ERR_IO_ERROR || status == UCS_ERR_NO_MEMORY || status == UCS_ERR_NO_RESOURCE;
+  const bool lacks = status == UCS_ERR_IO_ERROR || status == UCS_ERR_NO_MEMORY ||
+                     status == UCS_ERR_NO_RESOURCE || status == UCS_ERR_NO_DEVICE;
   if (!lacks && status != UCS_ERR_UNREACHABLE) return {};
   if (const std::string gone = words_of_gone_device(api, hardware); !gone.empty()) {
     return "; " + gone;
@@ -74,6 +74,7 @@ std::string words_of_lost_rdma(const ucp_api& api, std::string_view lanes, ucs_s
              ": the peer's port or the way to it may be down, or pass shorter packets than this "
              "port sends (MTU, UCX_RC_PATH_MTU)";
     case UCS_ERR_CONNECTION_RESET:
+    case UCS_ERR_IO_ERROR:
       return text + ": the peer has ended, or has taken back memory that was in use";
     default:
       return text;

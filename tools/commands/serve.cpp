@@ -251,9 +251,9 @@ void tell_refusal(const std::optional<agent>& copies, bool& is_told) {
   say("ucxio: error: the rules let no agent serve: clients that call it are not answered\n");
 }
 
-/// What the library's log tells, and the user has to know: devices that ought to be used and are
-/// not, and the first fault to repair while clients are served. A user that sets UCXIO_LOG finds it
-/// in that log.
+/// Two things of the library's log that the user has to know. One is which devices ought to be used
+/// and are not, the other the first fault to repair while clients are served. A user that sets
+/// UCXIO_LOG finds them in that log.
 class server_complaint {
  public:
   log_options log() {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -13,6 +14,9 @@
 #include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
+#include "ucx/memory_region.hpp"
+#include "ucx/remote_descriptor.hpp"
+#include "ucx/remote_region.hpp"
 
 namespace ucx::test {
 namespace {
@@ -133,7 +137,7 @@ std::vector<std::string> lines_of(simulated_pair_options options,
   return lines;
 }
 
-TEST(RdmaConnection, ThatFallsBackOnTcpWarnsWhereBothSidesHaveHardware) {
+TEST(RdmaConnection, WarnsThatItFallsBackWhereBothHaveHardware) {
   simulated_pair_options options = with_hardware();
   const std::vector<std::string> tcp{"tcp/eth0"};
   const std::vector<std::string> both = lines_of(options, tcp);
@@ -169,6 +173,50 @@ std::string text_of_loss(const simulated_pair_options& options,
   pair.reader.progress();
   pair.reader.progress();
   return text;
+}
+
+/// Its owner tells only peers that opened the region by their connection of the end.
+TEST(RdmaConnection, ThatUsesTheKeyOfAClosedRegionFails) {
+  simulated_pair_options options = with_hardware();
+  options.link.emulated_rma = false;
+  simulated_pair pair(options);
+  std::vector<std::byte> memory(4096);
+  memory_region owned(pair.owner_context, std::span(memory), access::read_write);
+  const remote_descriptor told = owned.descriptor();
+  endpoint made(pair.reader, pair.owner.address());
+  made.wait_connected();
+  remote_region region(
+      made, remote_descriptor::of_key(told.address, told.size, told.remote_key, told.granted));
+  std::vector<std::byte> into(8);
+  region.read_at(0, into);
+  owned.close();
+  std::error_code ec;
+  region.read_at(0, into, {}, ec);
+  EXPECT_EQ(ec, errc::connection_reset);
+}
+
+/// A worker has queue pairs of its own.
+TEST(RdmaConnection, SaysWhatMayBeLackingWhereUcxMakesNoWorker) {
+  const auto text_of_worker = [](ucs_status_t status, const std::vector<detail::rdma_port>& ports) {
+    simulated_pair pair(with_hardware());
+    pair.network.link().rdma_ports = ports;
+    pair.reader_process.faults().fail(call::worker_create, status);
+    try {
+      const worker none(pair.reader_context);
+      return std::string();
+    } catch (const ucx::error& failed) {
+      return std::string(failed.what());
+    }
+  };
+  const std::vector<detail::rdma_port> there = with_hardware().link.rdma_ports;
+  for (const ucs_status_t status : {UCS_ERR_NO_RESOURCE, UCS_ERR_IO_ERROR, UCS_ERR_NO_DEVICE}) {
+    const std::string lack = text_of_worker(status, there);
+    EXPECT_TRUE(mentions(lack, "may have no queue pair left")) << lack;
+    const std::string gone = text_of_worker(status, {});
+    EXPECT_TRUE(mentions(gone, "mlx5_0:1 is there no more")) << gone;
+  }
+  const std::string other = text_of_worker(UCS_ERR_UNSUPPORTED, there);
+  EXPECT_FALSE(mentions(other, "queue pair")) << other;
 }
 
 TEST(RdmaConnection, NamesTheHardwareThatIsGone) {

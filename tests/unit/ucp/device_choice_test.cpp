@@ -275,10 +275,11 @@ TEST_F(DeviceChoice, SaysWhyALimitLeavesOutAPort) {
   EXPECT_THAT(lines, Contains(AllOf(HasSubstr("warning"), HasSubstr("not used: mlx5_0:1"))));
   for (int i = 1; i < 64; ++i) limit.devices.push_back("eth" + std::to_string(i));
   make(limit);
-  EXPECT_THAT(unused, ElementsAre("mlx5_0:1: UCX takes 64 devices"));
+  EXPECT_THAT(unused, Contains("mlx5_0:1: UCX takes 64 devices"));
   limit.is_without_rdma = true;
   make(limit);
-  EXPECT_THAT(unused, ElementsAre(HasSubstr("fd00::1 is on the interface eth0")));
+  EXPECT_THAT(unused, Contains(AllOf(HasSubstr("mlx5_0:1: "),
+                                     HasSubstr("fd00::1 is on the interface eth0"))));
 }
 
 TEST_F(DeviceChoice, TakesAPortElsewhereThatTheEnvironmentNames) {
@@ -374,8 +375,8 @@ TEST_F(DeviceChoice, CopiesWhatTcpSendsWhereHardwareIsLeftOut) {
 
 TEST_F(DeviceChoice, SetsUcxUpForHardwareThatItUses) {
   EXPECT_EQ(value_in_force("ZCOPY_THRESH"), "auto");
-  EXPECT_EQ(value_in_force("SOCKADDR_TLS_PRIORITY"), "tcp,rdmacm");
   EXPECT_EQ(process.count(test::call::init), 1U);
+  EXPECT_EQ(value_in_force("SOCKADDR_TLS_PRIORITY"), "tcp,rdmacm");
 }
 
 TEST_F(DeviceChoice, SetsUcxUpForTcpWhereEachPortIsHindered) {
