@@ -17,7 +17,7 @@ both_ends() { # VERB VERB
   on_other "'$peer' $2 $url >/tmp/end 2>&1 & echo \$! >/tmp/end.pid"
   "$peer" "$1" "$url" || return
   on_other "tries=0; while kill -0 \$(cat /tmp/end.pid) 2>/dev/null && [ \$tries -lt 300 ]; do
-    tries=\$((tries + 1)); sleep 0.1; done; cat /tmp/end; ! [ -s /tmp/end ]"
+    tries=\$((tries + 1)); sleep 0.1; done; cat /tmp/end; ! grep -qv '^measured: ' /tmp/end"
 }
 
 # What happens to a client, to its owner, to the link or to the device.
