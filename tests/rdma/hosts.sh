@@ -123,6 +123,7 @@ if [ $# -gt 0 ]; then
   "$@"
   exit
 fi
+call "two machines: both have started" await_other
 call "two machines: an owner" start_owner
 only=${UCXIO_RDMA_ONLY:-}
 if [ -z "$only" ]; then
