@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Runs the tests over RDMA: in two virtual machines on one wire, each with a soft-RoCE device, so that UCX's verbs
 # transports are used where there is no such hardware.
-#   tests/run-rdma.sh [--quick|--whole] [--part NAME[:WHAT]]... [BUILD]
+#   tests/run-rdma.sh [--suite NAME] [--quick|--whole] [--part NAME[:WHAT]]... [BUILD]
+#     --suite NAME bookworm (UCX 1.13.1, Linux 6.1) or trixie (UCX 1.18.1, Linux 6.12): the release of Debian that the
+#                  machines have, this system's by default
 #     --quick      what a change to RDMA must pass, in ten minutes at most (default); .ci/run has the part `smoke`
 #     --whole      all, in an hour or two
 #     --part NAME  this part alone, of tests/rdma/NAME.sh: smoke, hosts, cases. Of its steps, those that WHAT names:
@@ -10,16 +12,23 @@
 # Ends with 0 when all passed, and with 77, saying why, where QEMU, the kernel or a static busybox can not be had.
 #
 # The machines have this system's /usr, the repository and BUILD, read-only; the kernel is Debian's, whose package is
-# fetched once. The environment: UCXIO_RDMA_CACHE is where it is kept (build/rdma); UCXIO_RDMA_ACCELERATOR=kvm
+# fetched once. Of another suite they have its kernel and /usr, also fetched once, and this system's libraries that BUILD
+# needs and that suite lacks. The environment: UCXIO_RDMA_CACHE is where it is kept (build/rdma); UCXIO_RDMA_ACCELERATOR=kvm
 # is quicker than `tcg` (default), where it works; LD_LIBRARY_PATH may name another UCX.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-usage() { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
-kind=quick parts=()
+usage() { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+own_suite=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+kind=quick parts=() suite=$own_suite
 while [ $# -gt 0 ]; do
   case $1 in
     --quick) kind=quick ;;
     --whole) kind=whole ;;
+    --suite)
+      case ${2:-} in bookworm | trixie) ;; *) usage ;; esac
+      suite=$2
+      shift
+      ;;
     --part)
       case ${2:-} in smoke | hosts | hosts:* | cases | cases:*) ;; *) usage ;; esac
       parts+=("$2")
@@ -74,8 +83,49 @@ fetch() { # FUNCTION
   set -e
 }
 
+apt_options=()
+
 download() { # FOLDER PACKAGE
-  (cd "$1" && apt-get -q download "$2") >"$work/download" 2>&1 || { cat "$work/download"; return 1; }
+  (cd "$1" && apt-get "${apt_options[@]}" -q download "$2") >"$work/download" 2>&1 || { cat "$work/download"; return 1; }
+}
+
+# What the machines run, and needs no more than it says: a system without these is not used.
+suite_packages=(dash bash coreutils grep sed util-linux iproute2 ibverbs-providers libibverbs1 libucx0 python3 libc-bin)
+
+# Has apt look at another suite, past this system's packages: it asks the mirror that this system uses.
+look_at_suite() {
+  local apt=$work/apt mirror
+  mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' |
+    awk -v own="$own_suite" '$2 == own && !found++ { print $1 }')
+  [ -n "$mirror" ] || exit 77
+  mkdir -p "$apt"/{state/lists/partial,cache/archives/partial}
+  : >"$apt/status"
+  echo "deb $mirror $suite main" >"$apt/sources"
+  apt_options=(-o "Dir::State=$apt/state" -o "Dir::State::status=$apt/status" -o "Dir::Cache=$apt/cache"
+    -o "Dir::Etc::sourcelist=$apt/sources" -o Dir::Etc::sourceparts=/dev/null -o APT::Sandbox::User=root)
+  apt-get "${apt_options[@]}" -q update >"$work/update" 2>&1 || { cat "$work/update"; exit 77; }
+}
+
+has_suite() { # FOLDER
+  has_kernel "$1/kernel" && [ -s "$1/root/etc/libibverbs.d/rxe.driver" ] && [ -e "$1/root/usr/bin/sh" ]
+}
+
+# Fetches another suite's packages and what they depend on, and unpacks them; keeps them in $cache/$suite.
+fetch_suite() {
+  local new=$work/suite each link
+  look_at_suite
+  apt-get "${apt_options[@]}" -q -y --no-install-recommends --download-only install "${suite_packages[@]}" >"$work/packages" 2>&1 ||
+    { cat "$work/packages"; exit 77; }
+  mkdir -p "$new/root/usr"/{bin,sbin,lib,lib64}
+  for link in bin sbin lib lib64; do ln -s "usr/$link" "$new/root/$link"; done
+  for each in "$work"/apt/cache/archives/*.deb; do
+    dpkg-deb --fsys-tarfile "$each" | tar -x --keep-directory-symlink -C "$new/root"
+  done
+  [ -e "$new/root/usr/bin/sh" ] || ln -s dash "$new/root/usr/bin/sh"
+  rm -rf "$new"/root/usr/share/{doc,man,locale} "$work/apt/cache/archives"
+  fetch_kernel_into "$new/kernel"
+  has_suite "$new"
+  keep "$new" "$suite"
 }
 
 # Puts a folder that is whole into the cache.
@@ -92,8 +142,13 @@ has_kernel() { # FOLDER
 
 # Fetches the kernel of this system's release; keeps its image and its modules in $cache/kernel.
 fetch_kernel() {
-  local package new=$work/kernel
-  package=$(apt-cache depends linux-image-amd64 | awk '/Depends: linux-image-/ && !found++ { print $2 }') || exit 77
+  fetch_kernel_into "$work/kernel"
+  keep "$work/kernel" kernel
+}
+
+fetch_kernel_into() { # FOLDER
+  local package new=$1
+  package=$(apt-cache "${apt_options[@]}" depends linux-image-amd64 | awk '/Depends: linux-image-/ && !found++ { print $2 }') || exit 77
   [ -n "$package" ] || exit 77
   mkdir "$new"
   download "$new" "$package" || exit 77
@@ -104,7 +159,6 @@ fetch_kernel() {
   take_modules "$new"
   rm -rf "$new/all" "$new"/*.deb "$new/modules.txt"
   has_kernel "$new"
-  keep "$new" kernel
 }
 
 # The machines have no libraries before they have this system's /usr.
@@ -146,14 +200,26 @@ take_module() { # FOLDER NAME
   echo "$name.ko" >>"$folder/modules/order"
 }
 
-shared=()
-share() { # DIRECTORY
+shared=() places=()
+share() { # DIRECTORY [WHERE]
   local path each
   path=$(realpath "$1") || return 0
-  for each in "${shared[@]}"; do
-    [[ $path/ != "$each"/* ]] || return 0
+  for each in "${places[@]}"; do
+    [[ ${2:-$path}/ != "$each"/* ]] || return 0
   done
   shared+=("$path")
+  places+=("${2:-$path}")
+}
+
+# Copies the libraries that the build's programs find in this system, and the machines' suite does not have.
+lend_libraries() { # FOLDER
+  local name path
+  mkdir -p "$1"
+  for path in "$build"/bin/ucxio*; do ldd "$path" 2>/dev/null || true; done |
+    awk '$2 == "=>" && $3 ~ "^/" { print $1, $3 }' | sort -u |
+    while read -r name path; do
+      [[ $path == "$(realpath "$build")"/* || -e $system/usr/lib/x86_64-linux-gnu/$name ]] || cp -L "$path" "$1/$name"
+    done
 }
 
 # Makes the first file system of machine NUMBER.
@@ -161,19 +227,24 @@ make_initrd() { # NUMBER
   local root=$work/$1/root i each
   mkdir -p "$root"/{applets,proc,sys,dev,etc,job,modules}
   cp "$busybox" "$root/busybox"
-  cp "$cache"/kernel/modules/* "$root/modules/"
+  cp "$kernel"/modules/* "$root/modules/"
   cp tests/rdma/machine.sh "$root/init"
   chmod 755 "$root/init"
-  cp -r /etc/libibverbs.d "$root/etc/"
+  cp -r "$system/etc/libibverbs.d" "$root/etc/"
   printf 'root:x:0:0:root:/root:/bin/sh\n' >"$root/etc/passwd"
   printf '127.0.0.1 localhost\n' >"$root/etc/hosts"
   echo "$1" >"$root/job/number"
   pwd -P >"$root/job/directory"
   for each in "${parts[@]}"; do echo "${each/:/ }"; done >"$root/job/parts"
   realpath "$build" >"$root/job/build"
-  for i in "${!shared[@]}"; do echo "share$i ${shared[i]}"; done >"$root/job/mounts"
+  for i in "${!shared[@]}"; do echo "share$i ${places[i]}"; done >"$root/job/mounts"
   echo "export UCXIO_RDMA_KIND=$kind" >"$root/job/environment"
-  { [ -z "${LD_LIBRARY_PATH:-}" ] || printf 'export LD_LIBRARY_PATH=%q\n' "$LD_LIBRARY_PATH"; } >>"$root/job/environment"
+  each=${LD_LIBRARY_PATH:-}
+  if [ -n "$system" ]; then
+    lend_libraries "$root/libraries"
+    each+=${each:+:}/libraries
+  fi
+  { [ -z "$each" ] || printf 'export LD_LIBRARY_PATH=%q\n' "$each"; } >>"$root/job/environment"
   (cd "$root" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >"$work/$1/initrd"
 }
 
@@ -185,7 +256,7 @@ start() { # NUMBER
   # The wire has two ends: a packet is a datagram between two sockets of the file system, whose paths may not be long. In
   # a session of its own, so that a terminal's signals come to this script alone.
   (cd "$work" && exec setsid qemu-system-x86_64 -accel "$accelerator" -cpu max -smp 2 -m 1536 -M q35 -nodefaults -no-user-config \
-    -display none -no-reboot -kernel "$cache/kernel/vmlinuz" -initrd "$folder/initrd" \
+    -display none -no-reboot -kernel "$kernel/vmlinuz" -initrd "$folder/initrd" \
     -append "console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off nokaslr tsc=unstable random.trust_cpu=on" \
     -serial "file:$folder/console" -serial "file:$folder/out" -serial "file:$folder/status" \
     -netdev "dgram,id=wire,local.type=unix,local.path=wire$number,remote.type=unix,remote.path=wire$other" \
@@ -206,7 +277,13 @@ fi
 cmake/setup.sh rdma >"$work/packages" 2>&1 || not_run "$(tr '\n' ' ' <"$work/packages")"
 mkdir -p "$cache"
 cache=$(realpath "$cache") work=$(realpath "$work") fetched=0
-if ! has_kernel "$cache/kernel"; then
+system='' kernel=$cache/kernel # of the machines
+if [ "$suite" != "$own_suite" ]; then
+  has_suite "$cache/$suite" || fetch fetch_suite
+  [ $fetched != 77 ] || not_run "the packages of $suite can not be fetched"
+  [ $fetched = 0 ] || fail "the packages of $suite lack what is needed"
+  system=$cache/$suite/root kernel=$cache/$suite/kernel
+elif ! has_kernel "$cache/kernel"; then
   fetch fetch_kernel
   [ $fetched != 77 ] || not_run "the kernel's package can not be fetched"
   [ $fetched = 0 ] || fail "the kernel's package lacks what is needed"
@@ -218,7 +295,7 @@ if [ -z "$busybox" ] || ! is_static "$busybox"; then
   [ $fetched != 77 ] || not_run "the package busybox-static can not be fetched"
   [ $fetched = 0 ] || fail "the package busybox-static lacks what is needed"
 fi
-share /usr
+share "$system/usr" /usr
 share .
 share "$build"
 IFS=: read -ra libraries <<<"${LD_LIBRARY_PATH:-}"

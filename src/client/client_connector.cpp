@@ -132,7 +132,7 @@ result<std::shared_ptr<client_core>> client_connector::connect_by_host(const url
   const client_connector taken(left, ticket_);
   if (!server.socket_file().empty()) {
     if (const auto there = check_socket_file(server.socket_file()); !there) return there.why();
-    auto parent = taken.make_context({});
+    auto parent = taken.make_context({.is_near = true});
     if (!parent) return parent.why();
     return taken.connect(*std::move(parent), socket_address("unix:" + server.socket_file()));
   }
@@ -152,6 +152,7 @@ result<std::shared_ptr<client_core>> client_connector::connect_by_host(const url
       device_limit limit_of_devices;
       if (!server.is_socket()) limit_of_devices = devices_towards(address);
       limit_of_devices.towards = name_of_port({server.host(), server.port()});
+      limit_of_devices.is_near = address.is_loopback();
       if (goes_beside && address.is_loopback()) {
         made =
             client_connector(left, ticket_).connect_beside(address, limit_of_devices.without_unix);
@@ -188,7 +189,7 @@ result<std::shared_ptr<client_core>> client_connector::connect_beside(const sock
   chosen.context.peer_users.clear();  // the server is this user's, or none
   chosen.context.peer_groups.clear();
   const client_connector by_unix(chosen, ticket_);
-  auto parent = by_unix.make_context({});
+  auto parent = by_unix.make_context({.is_near = true});
   if (!parent) return parent.why();
   auto made = by_unix.connect(*std::move(parent), socket_address("unix:" + *place));
   const bool is_none =

@@ -1,6 +1,5 @@
 #include "connection/connection_words.hpp"
 
-#include "ucp/rdma.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
@@ -14,7 +13,9 @@ std::string words_of_established(const introduction& theirs, const std::vector<s
   if (long_messages != transfer_method::message) {
     text.append("; long messages by ") += to_string(long_messages);
   }
-  if (any_is_rdma(resources) && !any_has_rma(lanes)) text += "; " + why_no_rma(lanes, resources);
+  if (any_is_rdma(resources) && !any_has_rma(lanes)) {
+    text += "; " + why_no_rma(lanes, resources, rdma_told_by(theirs));
+  }
   return text;
 }
 
@@ -25,8 +26,8 @@ std::string words_of_loss(const worker_core& worker, ucs_status_t status,
                           const std::string& hardware, bool stood, bool dials) {
   const context_core& context = worker.context();
   std::string text = context.words_of(status);
-  text +=
-      stood ? words_of_lost_rdma(worker.api(), hardware) : rdma_advice(status, context.resources());
+  text += stood ? words_of_lost_rdma(worker.api(), hardware, status)
+                : rdma_advice(worker.api(), status, context.resources());
   const bool listens = status == UCS_ERR_REJECTED || status == UCS_ERR_CONNECTION_RESET ||
                        status == UCS_ERR_INVALID_PARAM;
   if (!dials || !listens || !context.is_of_ucx()) return text;

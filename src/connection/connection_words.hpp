@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ucp/rdma.hpp"
 #include "ucx/access.hpp"
 #include "wire/introduction.hpp"
 
@@ -18,6 +19,11 @@ class worker_core;
 std::string words_of_established(const introduction& theirs, const std::vector<std::string>& lanes,
                                  const std::vector<std::string>& resources,
                                  transfer_method long_messages);
+
+/// Returns what the peer's introduction tells of RDMA hardware.
+inline rdma_of_peer rdma_told_by(const introduction& theirs) noexcept {
+  return theirs.fetches ? rdma_of_peer::present : rdma_of_peer::unknown;
+}
 
 /// Returns what is known of a connection at `worker` that UCX reported as lost. `hardware` names
 /// its lanes of RDMA. `stood` says that it was established, `dials` that UCX had not connected the

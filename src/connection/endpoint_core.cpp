@@ -79,7 +79,7 @@ result<std::shared_ptr<endpoint_core>> endpoint_core::make(worker_core& worker,
     if (made->state_ != endpoint_state::closed) made->reach(endpoint_state::closed);
     return detail::failure{make_error(status), if_there_is_memory([status, &worker] {
                              return worker.context().words_of(status) +
-                                    rdma_advice(status, worker.context().resources());
+                                    rdma_advice(worker.api(), status, worker.context().resources());
                            }),
                            worker.context().ucx_status_of(status)};
   }
@@ -181,10 +181,12 @@ connection_report endpoint_core::report() const {
   made.max_header_size = smaller(worker_.sender().longest_header(),
                                  frame_sender::header_within(theirs.largest_header));
   made.zero_copy = any_is_rdma(made.transports);
-  if (!includes(made.features, feature::rma)) {
+  if (!context.is_of_ucx()) {
+    made.why_not_rma = "the connection goes over sockets, without UCX";
+  } else if (!includes(made.features, feature::rma)) {
     made.why_not_rma = "one of the contexts was made without feature::rma";
   } else if (!any_has_rma(made.transports) && (detects_failure() || !context.same_host_only())) {
-    made.why_not_rma = why_no_rma(made.transports, context.resources());
+    made.why_not_rma = why_no_rma(made.transports, context.resources(), rdma_told_by(theirs));
   }
   made.native_rma = made.why_not_rma.empty();
   made.long_messages = messages_->long_messages();
@@ -242,12 +244,21 @@ void endpoint_core::establish(std::uint64_t room) {
   if (same_host) liveness_.watch_process(theirs.process);
   operations_.send_queued();
   messages_->open(room, same_host);
-  if (worker_.context().log().writes(log_level::info)) {
-    log(log_level::info, "established",
-        words_of_established(theirs, ucx_.transports(), worker_.context().resources(),
-                             messages_->long_messages()));
-  }
+  log_established(same_host);
   observers_.established();
+}
+
+/// UCX takes TCP in silence, also where it does not reach hardware that both sides have.
+void endpoint_core::log_established(bool same_host) const {
+  const introduction& theirs = session_.theirs();
+  const std::vector<std::string>& resources = worker_.context().resources();
+  const bool may_fall_back = !same_host && theirs.fetches && any_has_rma(resources);
+  const log_level least = may_fall_back ? log_level::warning : log_level::info;
+  if (!worker_.context().log().writes(least)) return;
+  const std::vector<std::string> lanes = ucx_.transports();
+  const bool falls_back = may_fall_back && !any_has_rma(lanes);
+  log(falls_back ? log_level::warning : log_level::info, "established",
+      words_of_established(theirs, lanes, resources, messages_->long_messages()));
 }
 
 void endpoint_core::answer_started(std::uint64_t bytes) noexcept {

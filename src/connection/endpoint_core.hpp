@@ -209,6 +209,7 @@ class endpoint_core final : public driven_connection,
   }
   void fail_operations(std::error_code why);
   void part();
+  void log_established(bool same_host) const;
   void start_drop() noexcept;
   void drop_keys() noexcept;
   bool may_be_left() const noexcept;

@@ -19,9 +19,11 @@ struct device_limit {
     std::string why;
   };
   std::vector<other_port> others = {};
+  bool is_without_rdma = false;  ///< No RDMA device is to be used; `why` says so.
   std::string towards = {};  ///< "host:port" of the server that it is made for, as a URL has them.
   /// Over sockets: why the server is not reached by a Unix socket; empty where none was looked for.
   std::string without_unix = {};
+  bool is_near = false;       ///< Over sockets: it is for processes of this machine alone.
   bool is_of_server = false;  ///< Certificates are those of the options alone.
 };
 

@@ -213,10 +213,12 @@ device_limit devices_without_rdma(const socket_address& local,
   if (!local.is_wildcard()) {
     device_limit limit = devices_of(local, {});
     limit.why += why;
+    limit.is_without_rdma = true;
     return limit;
   }
   const char* const inherited = std::getenv("UCX_NET_DEVICES");
   device_limit limit{{}, to_string(local) + " is of each interface with IPv6" + why};
+  limit.is_without_rdma = true;
   for (const ipv6_address& each : present) {
     const bool is_new = std::find(limit.devices.begin(), limit.devices.end(), each.interface) ==
                         limit.devices.end();
@@ -323,6 +325,7 @@ result<ucx::context> server_place::make_context() const {
   device_limit limit;
   if (asks_for_sockets(context)) {
     limit.is_of_server = true;  // the address decides which devices it has
+    limit.is_near = local.is_unix() || is_near(*this);
   } else if (!local.empty() || !insecure) {
     limit = devices_of(local.empty() ? socket_address("127.0.0.1:0") : local);
   } else {

@@ -13,7 +13,6 @@
 #include "ucp/configuration_key.hpp"
 #include "ucp/configuration_listing.hpp"
 #include "ucp/configuration_value.hpp"
-#include "ucp/default_settings.hpp"
 #include "ucp/key_suggestion.hpp"
 #include "ucp/status.hpp"
 #include "ucx/version.hpp"
@@ -41,8 +40,9 @@ class builder {
   void choose_transports();
   result<void> choose_devices();
   void replace_devices(const std::vector<std::string>& by);
-  /// Returns the bytes of a segment.
-  result<std::size_t> choose_defaults();
+  result<void> choose_defaults(expected_rdma hardware);
+  std::size_t segment_size() const noexcept { return segment_size_; }
+  bool counts_on_rdma() const noexcept { return counts_on_rdma_; }
   result<void> apply();
   std::vector<std::pair<std::string, std::string>> values() const;
   const std::vector<withheld_transport>& withheld() const { return allowed_->withheld(); }
@@ -65,6 +65,8 @@ class builder {
   asked_settings asked_;
   std::optional<allowed_transports> allowed_;
   std::vector<configuration_setting> defaults_;
+  std::size_t segment_size_ = 0;
+  bool counts_on_rdma_ = false;
 };
 
 result<void> builder::take(const context_options& options) {
@@ -231,11 +233,13 @@ void builder::choose_transports() {
   }
 }
 
-result<std::size_t> builder::choose_defaults() {
-  default_settings chosen(api_, version_, asked_, *allowed_);
+result<void> builder::choose_defaults(expected_rdma hardware) {
+  default_settings chosen(api_, version_, asked_, *allowed_, hardware);
   if (const auto made = chosen.choose(); !made) return made.why();
   defaults_.insert(defaults_.end(), chosen.all().begin(), chosen.all().end());
-  return chosen.segment_size();
+  segment_size_ = chosen.segment_size();
+  counts_on_rdma_ = chosen.counts_on_rdma();
+  return {};
 }
 
 result<void> builder::apply() {
@@ -319,7 +323,8 @@ std::vector<std::pair<std::string, std::string>> builder::values() const {
 }  // namespace
 
 result<configuration> configuration::make(ucp_api& api, const context_options& options,
-                                          const std::vector<std::string>& devices) {
+                                          const std::vector<std::string>& devices,
+                                          expected_rdma hardware) {
   ucp_config_t* read = nullptr;
   const ucs_status_t status = api.config_read(nullptr, nullptr, &read);
   if (status != UCS_OK) {
@@ -339,9 +344,9 @@ result<configuration> configuration::make(ucp_api& api, const context_options& o
   } else if (const auto chosen = work.choose_devices(); !chosen) {
     return chosen.why();
   }
-  const auto segment_size = work.choose_defaults();
-  if (!segment_size) return segment_size.why();
-  made.segment_size_ = *segment_size;
+  if (const auto chosen = work.choose_defaults(hardware); !chosen) return chosen.why();
+  made.segment_size_ = work.segment_size();
+  made.counts_on_rdma_ = work.counts_on_rdma();
   if (const auto applied = work.apply(); !applied) return applied.why();
   made.values_ = work.values();
   made.withheld_ = work.withheld();

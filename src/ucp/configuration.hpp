@@ -9,6 +9,7 @@
 
 #include "base/result.hpp"
 #include "ucp/allowed_transports.hpp"
+#include "ucp/default_settings.hpp"
 #include "ucp/ucp_api.hpp"
 #include "ucx/context.hpp"
 
@@ -23,14 +24,19 @@ class configuration {
   /// The first configuration of a process sets UCX's process-wide LOG_LEVEL to "fatal", unless the
   /// environment (UCX_LOG_LEVEL) or the options set it.
   /// `devices` are the only ones, where they are not empty, whatever options and environment say.
+  /// Some defaults are other ones where RDMA hardware is used (`hardware`).
   /// Errors: bad_configuration, no_memory.
   static result<configuration> make(ucp_api& api, const context_options& options,
-                                    const std::vector<std::string>& devices = {});
+                                    const std::vector<std::string>& devices = {},
+                                    expected_rdma hardware = expected_rdma::as_shown);
 
   const ucp_config_t* handle() const noexcept { return handle_.get(); }
 
   /// Returns the bytes of one segment of a TCP connection, in sending.
   std::size_t segment_size() const noexcept { return segment_size_; }
+
+  /// Returns whether the defaults are those for RDMA hardware.
+  bool counts_on_rdma() const noexcept { return counts_on_rdma_; }
 
   /// Returns what is in force: all of UCX's own keys, and those of transports and of the process
   /// that the options or our defaults set.
@@ -50,6 +56,7 @@ class configuration {
 
   std::unique_ptr<ucp_config_t, release> handle_;
   std::size_t segment_size_ = 0;
+  bool counts_on_rdma_ = false;
   std::vector<std::pair<std::string, std::string>> values_;
   std::vector<withheld_transport> withheld_;
 };

@@ -27,11 +27,13 @@ constexpr unsigned most_sockets = 65'536;
 }  // namespace
 
 default_settings::default_settings(ucp_api& api, version_number version,
-                                   const asked_settings& asked, const allowed_transports& allowed)
+                                   const asked_settings& asked, const allowed_transports& allowed,
+                                   expected_rdma hardware)
     : api_(api),
       version_(version),
       asked_(asked),
       allowed_(allowed),
+      counts_on_rdma_(hardware == expected_rdma::as_shown && finds_rdma()),
       segment_size_(default_segment) {}
 
 result<void> default_settings::choose() {
@@ -46,8 +48,8 @@ result<void> default_settings::choose() {
   return {};
 }
 
-/// Returns whether the machine has RDMA hardware that options and environment let UCX use.
-bool default_settings::may_use_rdma() const {
+/// A port with a hindrance is none that UCX could use, whatever its state is.
+bool default_settings::finds_rdma() const {
   static constexpr std::array<std::string_view, 7> verbs{
       "rc_verbs", "rc_mlx5", "dc_mlx5", "ud_verbs", "ud_mlx5", "gga_mlx5", "srd"};
   if (std::none_of(verbs.begin(), verbs.end(), [this](auto each) { return allows(each); })) {
@@ -56,7 +58,7 @@ bool default_settings::may_use_rdma() const {
   const std::string devices = without_blanks(asked_.in_force("NET_DEVICES", "UCX_NET_DEVICES"));
   const std::vector<rdma_port> ports = api_.rdma_ports();
   return std::any_of(ports.begin(), ports.end(), [&](const rdma_port& each) {
-    return each.is_usable() && allows_device(devices, each.name);
+    return each.is_usable() && each.hindrance.empty() && allows_device(devices, each.name);
   });
 }
 
@@ -119,7 +121,7 @@ void default_settings::reuse_ports() {
 /// completes it twice (1.13.1 to 1.22), and an assertion of UCX notices. Where RDMA is there, its
 /// zero-copy transfers are worth more.
 void default_settings::copy_what_is_sent() {
-  if (allows("tcp") && !may_use_rdma() && !is_told("ZCOPY_THRESH")) set("ZCOPY_THRESH", "inf");
+  if (allows("tcp") && !counts_on_rdma_ && !is_told("ZCOPY_THRESH")) set("ZCOPY_THRESH", "inf");
 }
 
 /// UCX's first choice is RDMA's connection manager, by which a peer without RDMA does not answer.
@@ -127,7 +129,7 @@ void default_settings::copy_what_is_sent() {
 /// of a connection do not depend on this: by TCP's, too, they are RDMA's where both sides have it.
 void default_settings::connect_by_tcp_first() {
   constexpr const char* managers = "SOCKADDR_TLS_PRIORITY";
-  if (allows("tcp") && may_use_rdma() && !is_told(managers)) set(managers, "tcp,rdmacm");
+  if (allows("tcp") && counts_on_rdma_ && !is_told(managers)) set(managers, "tcp,rdmacm");
 }
 
 /// Else UCX connects by a call that blocks the thread that drives progress. Where the peer resets
@@ -158,7 +160,7 @@ void default_settings::let_in_many() {
 /// is more exact.
 void default_settings::tell_segments() {
   constexpr const char* key = "ADDRESS_VERSION";
-  if (!allows("tcp") || may_use_rdma() || segment_size_ > largest_told_segment) return;
+  if (!allows("tcp") || counts_on_rdma_ || segment_size_ > largest_told_segment) return;
   if (!is_told(key)) set(key, "v2");
 }
 

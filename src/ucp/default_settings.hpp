@@ -16,11 +16,14 @@
 
 namespace ucx::detail {
 
+/// The RDMA hardware that a context can have: as the system shows it, or none, as UCX told.
+enum class expected_rdma { as_shown, none };
+
 class default_settings {
  public:
   /// The references have to live as long as it does.
   default_settings(ucp_api& api, version_number version, const asked_settings& asked,
-                   const allowed_transports& allowed);
+                   const allowed_transports& allowed, expected_rdma hardware);
 
   /// Decides about all of them; those of `TLS` are not among them. Errors: bad_configuration, where
   /// what options and environment say about segments does not go together.
@@ -29,6 +32,9 @@ class default_settings {
   const std::vector<configuration_setting>& all() const noexcept { return all_; }
   /// Returns the bytes of one segment of a TCP connection, in sending.
   std::size_t segment_size() const noexcept { return segment_size_; }
+  /// Returns whether the machine has RDMA hardware that options and environment let UCX use. Whether
+  /// UCX has a transport for it is known only when a context is made.
+  bool counts_on_rdma() const noexcept { return counts_on_rdma_; }
 
  private:
   result<void> choose_segments();
@@ -42,7 +48,7 @@ class default_settings {
   void choose_shared_memory();
 
   bool allows(std::string_view transport) const { return allowed_.allows(transport); }
-  bool may_use_rdma() const;
+  bool finds_rdma() const;
   bool is_told(const char* key) const;
   void set(const char* key, const std::string& value);
 
@@ -50,6 +56,7 @@ class default_settings {
   const version_number version_;
   const asked_settings& asked_;
   const allowed_transports& allowed_;
+  const bool counts_on_rdma_;
   std::size_t segment_size_;
   std::vector<configuration_setting> all_;
 };

@@ -54,6 +54,7 @@ device_choice::device_choice(ucp_api& api, const context_options& options,
   source_ = source::limit;
   options_.devices = limit.devices;
   others_ = limit.others;
+  is_without_rdma_ = limit.is_without_rdma;
   if (inherited_.empty()) return;
   std::vector<std::string> left = limit.devices;
   std::erase_if(left, [this](const auto& each) { return !allows_device(inherited_, each); });
@@ -210,6 +211,14 @@ std::string device_choice::why_of_other_network(const std::string& port) const {
   return found->why + "; UCX_NET_DEVICES or the options may name it";
 }
 
+/// Returns why a limit leaves out a port that has nothing else against it.
+std::string device_choice::why_beyond_the_limit() const {
+  if (!is_without_rdma_ && options_.devices.size() >= most_devices) {
+    return "UCX takes " + std::to_string(most_devices) + " devices";
+  }
+  return "the context is limited to " + joined(options_.devices, " ") + ": " + why_limited_;
+}
+
 /// Of the machine's RDMA devices, those that nothing forbids.
 void device_choice::look_at_ports(const std::vector<std::string>& resources) {
   const std::string list = named_devices();
@@ -235,7 +244,8 @@ void device_choice::look_at_ports(const std::vector<std::string>& resources) {
       why = elsewhere;
       expected = expected || any_used;
     } else if (!wanted) {
-      why = "UCX takes " + std::to_string(most_devices) + " devices";
+      why = why_beyond_the_limit();
+      expected = expected || is_without_rdma_;
     } else if (transports_are_named()) {
       why = "UCX has no transport for it among those that are allowed";
     } else {

@@ -63,6 +63,7 @@ class device_choice {
   void look_at_ports(const std::vector<std::string>& resources);
   void look_at_left_out();
   std::string why_of_other_network(const std::string& port) const;
+  std::string why_beyond_the_limit() const;
   void look_at_transports(const std::vector<std::string>& resources,
                           const std::vector<withheld_transport>& withheld);
   bool transports_are_named() const;
@@ -73,6 +74,7 @@ class device_choice {
   std::string why_limited_;
   std::string inherited_;  // what the environment names, where a limit counts before it
   bool narrowed_ = false;
+  bool is_without_rdma_ = false;
   std::vector<device_limit::other_port> others_;
   std::vector<std::string> left_out_;  // RDMA hardware, "transport/device" each
   std::vector<std::string> rest_;      // devices, without those

@@ -38,17 +38,24 @@ inline bool any_has_rma(const std::vector<std::string>& lanes) noexcept {
 /// Returns the "transport/device" pairs that are hardware, with commas.
 std::string rdma_of(const std::vector<std::string>& lanes);
 
-/// Returns what may be behind `status` where UCX made no connection on a context with these
-/// resources, and what to do. Begins with "; ". Empty where RDMA hardware has no part in it.
-std::string rdma_advice(ucs_status_t status, const std::vector<std::string>& resources);
+/// Returns what may be behind `status` where UCX made no connection, or no worker, on a context
+/// with these resources, and what to do. Begins with "; ". Empty where RDMA hardware has no part in
+/// it.
+std::string rdma_advice(const ucp_api& api, ucs_status_t status,
+                        const std::vector<std::string>& resources);
 
-/// Returns what there is to say of a lost connection over the lanes of `rdma_of`: which they are,
-/// and which hardware is gone. Begins with "; ", where there is any.
-std::string words_of_lost_rdma(const ucp_api& api, std::string_view lanes);
+/// Returns what there is to say of a connection that was lost with `status` over the lanes of
+/// `rdma_of`, which it names. It tells which hardware is gone, or else what the hardware may have
+/// met. Begins with "; ", where there is any.
+std::string words_of_lost_rdma(const ucp_api& api, std::string_view lanes, ucs_status_t status);
+
+/// A peer may tell that it has hardware that reads and writes memory. One of an earlier version, or
+/// without RMA, tells nothing.
+enum class rdma_of_peer { unknown, present };
 
 /// Returns why no hardware reads and writes memory over `lanes` of a connection, whose context has
 /// these resources. REQUIRES: none of the lanes has RMA.
 std::string why_no_rma(const std::vector<std::string>& lanes,
-                       const std::vector<std::string>& resources);
+                       const std::vector<std::string>& resources, rdma_of_peer theirs);
 
 }  // namespace ucx::detail

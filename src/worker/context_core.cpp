@@ -80,6 +80,20 @@ std::string complaint_about_sockets(const context_options& options) {
   return trusted_peers{options.peer_users, options.peer_groups}.complaint();
 }
 
+constexpr const char* needs_ucx =
+    "RDMA hardware is for connections by UCX alone: a server by --ucx, whose URL is ucx://";
+
+/// Returns the ports of RDMA hardware that have no hindrance, with commas.
+std::string usable_ports(const ucp_api& ucx) {
+  std::string names;
+  for (const rdma_port& each : ucx.rdma_ports()) {
+    if (each.is_usable() && each.hindrance.empty()) {
+      names.append(names.empty() ? "" : ", ").append(each.name);
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 bool asks_for_sockets(const context_options& options) noexcept {
@@ -111,7 +125,7 @@ result<std::shared_ptr<context_core>> context_core::make(ucp_api& api,
                                                          const context_options& options,
                                                          const device_limit& limit) {
   if (is_forked_child()) return failure{errc::forked_child, "making a context"};
-  if (asks_for_sockets(options)) return make_of_sockets(options, limit);
+  if (asks_for_sockets(options)) return make_of_sockets(api, options, limit);
   if (options.transports.size() == 1 && names(options, ucx_transport)) {
     context_options by_choice = options;
     by_choice.transports.clear();
@@ -122,19 +136,24 @@ result<std::shared_ptr<context_core>> context_core::make(ucp_api& api,
   std::shared_ptr<context_core> made(new context_core(api, options, *std::move(log)));
   device_choice chosen(api, options, limit);
   made->speaks_ipv6_ = asks_for_ipv6(options);
-  auto withheld = made->init(options, chosen);
-  if (!withheld) return withheld.why();
-  if (any_is_rdma(made->resources_) && !api.may_lock(memory_locked_by_worker)) {
+  auto config = made->init(options, chosen, expected_rdma::as_shown);
+  if (!config) return config.why();
+  const bool has_rdma = any_is_rdma(made->resources_);
+  const bool left_out = has_rdma && !api.may_lock(memory_locked_by_worker);
+  if (left_out) {
     if (const auto left = chosen.leave_out_rdma(made->resources_); !left) return left.why();
+  }
+  // UCX may have no transport for hardware that the system shows.
+  if (left_out || (!has_rdma && config->counts_on_rdma())) {
     api.cleanup(std::exchange(made->handle_, nullptr));
-    withheld = made->init(options, chosen);
-    if (!withheld) return withheld.why();
+    config = made->init(options, chosen, expected_rdma::none);
+    if (!config) return config.why();
   }
   if (options.configuration_precedence == precedence::environment &&
       std::getenv("UCX_TLS") != nullptr) {
     made->same_host_only_ = made->resources_are_of_one_host();
   }
-  if (const auto checked = chosen.check(made->resources_, *withheld); !checked)
+  if (const auto checked = chosen.check(made->resources_, config->withheld()); !checked)
     return checked.why();
   made->unused_ = chosen.unused();
   if (options.require_rdma && !any_is_rdma(made->resources_)) {
@@ -148,7 +167,8 @@ result<std::shared_ptr<context_core>> context_core::make(ucp_api& api,
   return made;
 }
 
-result<std::shared_ptr<context_core>> context_core::make_of_sockets(const context_options& options,
+result<std::shared_ptr<context_core>> context_core::make_of_sockets(ucp_api& ucx,
+                                                                    const context_options& options,
                                                                     const device_limit& limit) {
   if (const std::string wrong = complaint_about_sockets(options); !wrong.empty()) {
     return failure{errc::bad_configuration, "making a context: " + wrong};
@@ -183,9 +203,9 @@ result<std::shared_ptr<context_core>> context_core::make_of_sockets(const contex
     chosen.tls = made->tls_ = *std::move(tls);
     made->has_unix_beside_ = chosen.clear_unix = asks_for_unix_beside(options);
   }
-  if (!limit.without_unix.empty()) {
-    made->unused_.push_back(limit.without_unix);
-    made->log_->write(log_level::info, "not used: " + limit.without_unix);
+  if (!limit.without_unix.empty()) made->do_without(limit.without_unix);
+  if (const std::string ports = usable_ports(ucx); !ports.empty() && !limit.is_near) {
+    made->do_without(ports + ": " + needs_ucx);
   }
   const ucs_status_t status =
       made->api_.init(&params, reinterpret_cast<const ucp_config_t*>(&chosen), &made->handle_);
@@ -195,9 +215,15 @@ result<std::shared_ptr<context_core>> context_core::make_of_sockets(const contex
   return made;
 }
 
-result<std::vector<withheld_transport>> context_core::init(const context_options& options,
-                                                           const device_choice& chosen) {
-  const auto config = detail::configuration::make(api_, chosen.options(), chosen.rest());
+/// Tells of what is there, and not for a context of sockets.
+void context_core::do_without(std::string unused) {
+  log_->write(log_level::info, "not used: " + unused);
+  unused_.push_back(std::move(unused));
+}
+
+result<configuration> context_core::init(const context_options& options,
+                                         const device_choice& chosen, expected_rdma hardware) {
+  auto config = detail::configuration::make(api_, chosen.options(), chosen.rest(), hardware);
   if (!config) return config.why();
   take_segment(config->segment_size());
   configuration_ = config->values();
@@ -224,7 +250,7 @@ result<std::vector<withheld_transport>> context_core::init(const context_options
     return why;
   }
   resources_ = resources_of(api_, handle_);
-  return config->withheld();
+  return config;
 }
 
 result<std::shared_ptr<context_core>> context_core::adopt(ucp_api& api, ucp_context_h handle,

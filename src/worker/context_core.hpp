@@ -32,10 +32,11 @@ bool asks_for_tls(const context_options& options) noexcept;
 /// Returns whether they name "unix" beside it.
 bool asks_for_unix_beside(const context_options& options) noexcept;
 
+class configuration;
 class device_choice;
 class process_watcher;
 class tls_context;
-struct withheld_transport;
+enum class expected_rdma;
 
 /// It has more members than a class should. Each is a separate fact about UCX's context, which is
 /// found when that is made, and does not change.
@@ -118,12 +119,14 @@ class context_core : public std::enable_shared_from_this<context_core> {
 
  private:
   context_core(ucp_api& api, const context_options& options, std::unique_ptr<logger> log);
-  static result<std::shared_ptr<context_core>> make_of_sockets(const context_options& options,
+  static result<std::shared_ptr<context_core>> make_of_sockets(ucp_api& ucx,
+                                                               const context_options& options,
                                                                const device_limit& limit);
-  /// Makes UCX's context with the devices that were chosen, and finds its resources. Returns the
-  /// transports that it was not let have.
-  result<std::vector<withheld_transport>> init(const context_options& options,
-                                               const device_choice& chosen);
+  /// Makes UCX's context with the devices that were chosen, and finds its resources. Returns what
+  /// it was made by.
+  result<detail::configuration> init(const context_options& options, const device_choice& chosen,
+                                     expected_rdma hardware);
+  void do_without(std::string unused);
   void take_segment(std::size_t segment) noexcept;
   bool resources_are_of_one_host() const noexcept;
 

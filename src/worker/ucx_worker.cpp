@@ -51,6 +51,8 @@ result<void> ucx_worker::create(const std::string& name) {
               "making a worker (UCX: " + words(created) + ")", created};
   if (why.code == errc::no_shared_memory) {
     why.text += ": /dev/shm has " + std::to_string(free_shared_memory()) + " bytes free";
+  } else {
+    why.text += rdma_advice(context_.api(), created, context_.resources());
   }
   return why;
 }

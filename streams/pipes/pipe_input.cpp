@@ -39,8 +39,15 @@ pipe_input::pipe_input(pipe_path& path, const pipe_options& options)
 
 pipe_input::~pipe_input() { close(); }
 
+/// Long messages of a window should not have to wait for each other.
+std::size_t pipe_input::longest_of(const endpoint& writer) const {
+  const bool fetches =
+      options_.window >= 4 * fetched_piece && writer.report().long_messages == transfer_method::rma;
+  return fetches ? fetched_piece : std::min(piece, options_.window);
+}
+
 void pipe_input::open(link& made) {
-  const std::size_t size = std::min(piece, options_.window);
+  const std::size_t size = longest_of(*made.peer);
   const std::size_t count = std::min(options_.window / size + 1, most_slots);
   const std::size_t of_slots = (slot_margin + size) * count;
   // Not filled: pages that are not used cost none.

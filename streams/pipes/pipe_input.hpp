@@ -35,6 +35,8 @@ class pipe_input {
 
   /// Bytes of one message of data at most: as long as goes whole (docs/reference/messages.md).
   static constexpr std::size_t piece = (std::size_t{256} << 10U) - 512;
+  /// Likewise, where RMA hardware reads it from the writer's memory: as short as that is done.
+  static constexpr std::size_t fetched_piece = std::size_t{1} << 20U;
 
   /// Says hello to every writer.
   pipe_input(pipe_path& path, const pipe_options& options);
@@ -89,6 +91,7 @@ class pipe_input {
   };
 
   void open(link& made);
+  std::size_t longest_of(const endpoint& writer) const;
   void post(link& of, slot& next);
   void count_taken() noexcept;
   void give_back();

@@ -51,8 +51,22 @@ bool pipe_output::open() {
     piece = std::min(piece, each.hello()->piece);
   }
   slots_.open(static_cast<std::size_t>(least / usual_length) + 2, static_cast<std::size_t>(piece));
+  fetched_ = longest_fetched();
   begin();
   return fill();
+}
+
+/// Returns how long messages are that the hardware of every reader fetches; 0 where not every one
+/// does.
+std::size_t pipe_output::longest_fetched() const {
+  for (std::size_t i = 0; i < readers_.size(); ++i) {
+    const auto& hello = readers_[i].hello();
+    if (!hello) continue;
+    const bool fetches = hello->piece >= pipe_input::fetched_piece &&
+                         path_.peers[i].report().long_messages == transfer_method::rma;
+    if (!fetches) return 0;
+  }
+  return window_ >= pipe_input::fetched_piece ? pipe_input::fetched_piece : 0;
 }
 
 pipe_output::~pipe_output() {
@@ -323,23 +337,34 @@ std::size_t pipe_output::send(std::span<const std::byte> bytes) {
   }
 }
 
+std::size_t pipe_output::sent_of(std::size_t count) const noexcept {
+  const std::size_t behind = fetched_ == 0 ? count : count % fetched_;
+  return count - behind % piece();
+}
+
+/// Returns what goes next: as much as hardware fetches, or as fits a slot.
+std::span<const std::byte> pipe_output::next_of(std::span<const std::byte> bytes) const {
+  const bool is_fetched = fetched_ != 0 && bytes.size() >= fetched_ && goes_from_callers();
+  return bytes.first(std::min(is_fetched ? fetched_ : piece(), bytes.size()));
+}
+
 std::size_t pipe_output::send_pieces(std::span<const std::byte> bytes) {
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const std::size_t size = std::min(piece(), bytes.size() - done);
-    const std::span<const std::byte> next = bytes.subspan(done, size);
-    if (!wait_for_room(size)) break;
+    std::span<const std::byte> next = next_of(bytes.subspan(done));
+    if (!wait_for_room(next.size())) break;
     if (!area().empty()) slots_.move_on();
     const bool as_it_lies =
         goes_from_callers() && !ucx::is_copied_by_driver(next.data(), next.size());
+    if (!as_it_lies) next = next.first(std::min(piece(), next.size()));
     if (!(as_it_lies ? send_piece(next, pipe_slots::callers) : send_copy(next))) break;
-    done += size;
+    done += next.size();
   }
   const std::error_code before = passing_;
   if (!wait_for_callers_memory()) {
     failure_.set(passing_, path_.name + ": the memory was taken back before it was sent: " +
                                passing_.message());
-    done -= std::min(done, piece() * most_borrowed());
+    done -= std::min(done, std::max(piece(), fetched_) * most_borrowed());
     abandon();
   }
   if (!passing_) passing_ = before;

@@ -18,9 +18,9 @@ namespace ucx::detail {
 
 /// Bytes gather in a slot, which goes as one message when it is full, or flushed; meanwhile another
 /// slot is filled. Bytes as long as a slot go from the caller's memory, unless they would wait
-/// there until a reader reads. Where a reader offers slots in its memory, they are said to be
-/// filled instead. They are free again when it has taken what was there. No reader is sent more
-/// than its window without having taken it.
+/// there until a reader reads. RMA hardware of readers fetches longer messages from there. Where a
+/// reader offers slots in its memory, they are said to be filled instead. They are free again when
+/// it has taken what was there. No reader is sent more than its window without having taken it.
 ///
 ///     from   | to     | when
 ///     open   | ending | the end is being said to every reader
@@ -50,8 +50,9 @@ class pipe_output {
   bool flush(std::size_t used);
   /// Sends `bytes`, and returns how many of them were sent, when their memory can be used again.
   std::size_t send(std::span<const std::byte> bytes);
-  /// Returns how long a message may be.
-  std::size_t piece() const noexcept { return slots_.piece(); }
+  /// Returns how many of so many bytes go by `send`: those that fill messages. The others go by
+  /// `area()`.
+  std::size_t sent_of(std::size_t count) const noexcept;
 
   /// Says that this was all, and returns when every reader's process has everything; or gives up.
   /// REQUIRES: what was put is flushed.    Errors: broken_pipe, those of `flush`.
@@ -90,6 +91,9 @@ class pipe_output {
   bool is_usable();
   bool send_piece(std::span<const std::byte> bytes, std::size_t from);
   std::size_t send_pieces(std::span<const std::byte> bytes);
+  std::size_t piece() const noexcept { return slots_.piece(); }
+  std::size_t longest_fetched() const;
+  std::span<const std::byte> next_of(std::span<const std::byte> bytes) const;
   bool goes_from_callers() const noexcept;
   bool send_copy(std::span<const std::byte> bytes);
   bool wait_for_callers_memory();
@@ -109,6 +113,7 @@ class pipe_output {
   std::vector<pipe_reader> readers_;
   pipe_slots slots_;
   std::uint64_t window_ = 0;
+  std::size_t fetched_ = 0;  // bytes of a message that readers' hardware fetches; 0: none
   std::uint64_t sent_ = 0;
   std::uint16_t number_ = 0;  // of the next message of data
   stage stage_ = stage::open;

@@ -434,11 +434,11 @@ std::streamsize pipe_streambuf::write(const char* from, std::streamsize count) {
                                        detail::pipe_bytes_text(written()));
     return done;
   }
-  const auto piece = static_cast<std::streamsize>(engine_->out->piece());
   // Bytes that fit one message go as one, so that bytes of other writers do not come between.
   if (count > epptr() - pptr() && (!flush_area() || !ready_to_write())) return done;
-  if (count >= piece) {
-    const std::streamsize whole = count - count % piece;
+  const auto whole =
+      static_cast<std::streamsize>(engine_->out->sent_of(static_cast<std::size_t>(count)));
+  if (whole > 0) {
     if (!flush_area()) return done;
     done = static_cast<std::streamsize>(
         engine_->out->send(std::as_bytes(std::span(from, static_cast<std::size_t>(whole)))));

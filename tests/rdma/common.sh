@@ -82,6 +82,16 @@ on_other() { # LINE
   [ "$(tail -n 1 /tmp/on_other)" = "ended 0" ]
 }
 
+# Waits until the other machine obeys: each may be the first to have started.
+await_other() {
+  tries=0
+  until on_other true >/dev/null 2>&1; do
+    tries=$((tries + 1))
+    [ $tries -lt 120 ] || { echo "the other machine does not obey"; return 1; }
+    sleep 0.5
+  done
+}
+
 # The library's common functions, in a process of the other machine's: serve and the like.
 other_has() { # FUNCTION ARGUMENT...
   on_other "sh tests/rdma/obey.sh 2 '$build' $*"

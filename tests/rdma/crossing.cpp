@@ -1,6 +1,8 @@
 // What a client of another machine may do with "memory", "cells", "noted" and the echo of `serve`.
 #include <chrono>
 #include <cstdint>
+#include <fstream>
+#include <iostream>
 #include <optional>
 #include <span>
 #include <string>
@@ -158,11 +160,30 @@ void check_contexts(const std::string& url) {
   fast.read_at(half, into);
 }
 
+namespace {
+
+/// Returns what the device has counted.
+std::int64_t counter(const char* name) {
+  std::int64_t value = 0;
+  std::ifstream(std::string("/sys/class/infiniband/rxe0/ports/1/hw_counters/") + name) >> value;
+  return value;
+}
+
+}  // namespace
+
+/// The reader's hardware reads what is written, so this side sends little.
 void write_pipe(const std::string& url) {
   opipestream out(url + "/pipe", pipe_options{.heartbeat_timeout = 30s, .connect_timeout = 60s});
-  out << pattern_text(pipe_size, 5);
+  const std::string text = pattern_text(pipe_size, 5);
+  const std::int64_t sends = counter("rdma_sends");
+  const std::int64_t packets = counter("sent_pkts");
+  out << text;
   out.close();
   require(out.good(), "the pipe is written: " + out.error_message());
+  const std::int64_t spent = counter("rdma_sends") - sends;
+  std::cout << "measured: a pipe of " << pipe_size << " bytes: " << spent << " sends, "
+            << counter("sent_pkts") - packets << " packets" << std::endl;
+  require(spent < 100, "the payload is read by the other side");
 }
 
 void read_pipe(const std::string& url) {

@@ -98,13 +98,37 @@ void send_on(const std::string& url) {
   });
 }
 
+namespace {
+
+constexpr std::size_t pipe_part = std::size_t{1} << 20U;
+
+/// Silence ends a pipe before `meets` in hosts.sh does.
+pipe_options patient_pipe() {
+  return {.heartbeat_timeout = std::chrono::seconds(10),
+          .connect_timeout = std::chrono::seconds(60)};
+}
+
+}  // namespace
+
 void pipe_on(const std::string& url) {
-  opipestream out(url + "/endless", pipe_options{.connect_timeout = std::chrono::seconds(60)});
-  const std::string text = pattern_text(std::size_t{1} << 20U);
+  opipestream out(url + "/endless", patient_pipe());
+  const std::string text = pattern_text(pipe_part);
   repeat([&](std::error_code& ec) {
     out.write(text.data(), static_cast<std::streamsize>(text.size())).flush();
     if (!out.good()) throw error(out.error(), out.error_message());
     ec = {};
+  });
+}
+
+/// The other end of that.
+void drain_pipe(const std::string& url) {
+  ipipestream in(url + "/endless", patient_pipe());
+  const std::string expected = pattern_text(pipe_part);
+  std::string text(pipe_part, '\0');
+  repeat([&](std::error_code&) {
+    if (!in.read(text.data(), static_cast<std::streamsize>(text.size())))
+      throw error(in.error(), in.error_message());
+    require(text == expected, "what comes by the pipe");
   });
 }
 

@@ -1,4 +1,5 @@
-// A write of raw UCX's with the key of memory that was mapped for reading only.
+// A write of raw UCX's with the key of memory that was mapped for reading only:
+// docs/how-to/security.md says that it goes through.
 #include <ucp/api/ucp.h>
 
 #include <array>
@@ -72,10 +73,13 @@ void write_with_readers_key(const std::string& where) {
   ucs_status_t flushed = written;
   if (written == UCS_OK)
     flushed = outcome(ucp_ep_flush_nbx(connection.native_handle(), &none), reader, owner);
+  const bool is_written = memory[0] == mine;
   std::cout << "measured: " << ucs_status_string(flushed) << ", the memory is "
-            << (memory[0] == mine ? "written" : "as it was") << std::endl;
+            << (is_written ? "written" : "as it was") << std::endl;
   ucp_rkey_destroy(key);
   check(ucp_mem_unmap(owners.native_handle(), mapped), "unmapping");
+  check(flushed, "the write, which docs/how-to/security.md tells of");
+  require(is_written, "the memory is written: docs/how-to/security.md says that it is");
 }
 
 }  // namespace ucx::test

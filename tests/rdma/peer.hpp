@@ -62,6 +62,7 @@ void write_on(const std::string& url);
 void add_on(const std::string& url);
 void send_on(const std::string& url);
 void pipe_on(const std::string& url);
+void drain_pipe(const std::string& url);
 
 // key_rights.cpp
 void write_with_readers_key(const std::string& where);

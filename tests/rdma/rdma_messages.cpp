@@ -27,6 +27,7 @@
 namespace {
 
 constexpr std::size_t longest = std::size_t{16} << 20U;
+constexpr std::size_t least_fetched = std::size_t{1} << 20U;  // shorter ones go in pieces
 constexpr std::uint64_t checked_tag = 6;
 constexpr std::uint64_t plain_tag = 7;
 constexpr std::uint64_t usage_tag = 8;
@@ -170,7 +171,8 @@ void measure(const std::string& to) {
       const usage spent = difference(usage_now(), before);
       const usage theirs = difference(from.theirs(), theirs_before);
       std::printf(
-          "%s %8zu bytes: sender user %7lld us system %7lld us, receiver user %7lld us system "
+          "measured: %s %8zu bytes: sender user %7lld us system %7lld us, receiver user %7lld us "
+          "system "
           "%7lld "
           "us, packets %lld and %lld, sends %lld, %.1f ms each\n",
           fetches ? "rma   " : "pieces", size, static_cast<long long>(spent.user / count),
@@ -180,6 +182,8 @@ void measure(const std::string& to) {
           static_cast<long long>(theirs.packets / count),
           static_cast<long long>(spent.sends / count), took.count() / static_cast<double>(count));
       std::fflush(stdout);
+      const bool is_fetched = fetches && size >= least_fetched;
+      require(is_fetched == (spent.sends / count < 8), "only what is not read is sent in pieces");
     }
   }
 }

@@ -244,6 +244,7 @@ constexpr verb verbs[] = {{"serve", serve},
                           {"add-on", add_on},
                           {"send-on", send_on},
                           {"pipe-on", pipe_on},
+                          {"drain-pipe", drain_pipe},
                           {"key-rights", write_with_readers_key},
                           {"plain", use_plain_memory}};
 

@@ -9,7 +9,8 @@ says_method() { # URL METHOD
   result=$?
   cat /tmp/info
   [ $result = 0 ] || return
-  grep -q 'rc_verbs/rxe0:1' /tmp/info && grep -q "transfer  *$2:" /tmp/info && ! grep -q 'not used' /tmp/info
+  grep -q 'rc_verbs/rxe0:1' /tmp/info && grep -q "transfer  *$2:" /tmp/info && ! grep -q 'not used' /tmp/info &&
+    grep -q '^RDMA  *used' /tmp/info
 }
 
 # A reader that dies while it reads is no harm to the server.
@@ -101,7 +102,10 @@ datagrams='UCX_TLS=ud,self UCX_SOCKADDR_TLS_PRIORITY=rdmacm,tcp'
 serve 7477 "$here" "$datagrams" || failed=1
 step "ud alone: by message" env $datagrams "$bin/ucxio-rdma-peer" datagrams ucx://$here:7477
 # What the environment names makes the limit narrower; blanks are none of a name.
-call "UCX_NET_DEVICES: the log" env "UCX_NET_DEVICES=eth0, rxe0" sh "$0" 1 "$build" log_says 'eth0 rxe0:1' $url
+call "UCX_NET_DEVICES with a blank and no port: the log" env "UCX_NET_DEVICES=eth0, rxe0" \
+  sh "$0" 1 "$build" log_says 'limited to eth0 rxe0:1: .*UCX_NET_DEVICES=eth0,rxe0$' $url
+call "UCX_NET_DEVICES without the device: the log" env UCX_NET_DEVICES=eth0 \
+  sh "$0" 1 "$build" log_says 'limited to eth0: .*, and UCX_NET_DEVICES=eth0$' $url
 call "little memory to lock: info says so" tells_of_little_memory
 call "little memory to lock: ucxio serve goes without RDMA" serves_with_little_memory 7478 /tmp/file
 call "little memory to lock: a device by its name is refused" refuses_hardware_with_little_memory
@@ -113,6 +117,9 @@ step "two machines: read, write, flush, streams" "$bin/ucxio-rdma-peer" check $u
 call "two machines: killed readers" survives_reader $url
 call "two machines: the other one receives" other_has receive_messages 7478
 step "two machines: long messages are read by RMA" "$bin/ucxio-rdma-messages" send $there:7478
+if [ "${UCXIO_RDMA_KIND:-quick}" = whole ]; then
+  bound=900 step "two machines: messages of several sizes, by RMA and in pieces" "$bin/ucxio-rdma-messages" measure $there:7478
+fi
 ip link set eth0 down
 call "a port that is down: info says so" port_is_down
 link_up

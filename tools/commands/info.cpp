@@ -43,6 +43,7 @@ struct server_info {
   std::string protection;
   std::string identity;             ///< Of this side, at the server.
   std::vector<std::string> unused;  ///< On this side.
+  std::string why_not_rma;          ///< Empty where hardware reads and writes memory.
   std::vector<described_name> names;
 };
 
@@ -73,6 +74,7 @@ server_info ask(const url& from, const client_settings& settings) {
                     {},
                     server.identity(),
                     server.worker().parent().unused(),
+                    server.connection().report().why_not_rma,
                     {}};
   found.protection = protection_of(from, found.transports, found.identity);
   if (!from.name().empty()) {
@@ -111,10 +113,10 @@ nlohmann::ordered_json json_of(const server_info& found) {
     described["way"] = ucx::to_string(each.method);  // old, for one version
     names.push_back(std::move(described));
   }
-  return {{"url", to_string(found.address)}, {"version", found.version},
-          {"transports", found.transports},  {"protection", found.protection},
-          {"identity", found.identity},      {"unused", found.unused},
-          {"names", std::move(names)}};
+  return {{"url", to_string(found.address)},  {"version", found.version},
+          {"transports", found.transports},   {"protection", found.protection},
+          {"identity", found.identity},       {"unused", found.unused},
+          {"why_not_rma", found.why_not_rma}, {"names", std::move(names)}};
 }
 
 /// Devices and transports that are not used, and why, where there are any.
@@ -137,11 +139,13 @@ std::string lines_of_this_side() {
 
 std::string lines(const server_info& found) {
   std::string text = fmt::format(
-      "server      {}\nversion     {}\nconnection  {}\nprotection  {}\nidentity    {}\n{}",
+      "server      {}\nversion     {}\nconnection  {}\nprotection  {}\nidentity    {}\n{}RDMA      "
+      "  {}\n",
       to_string(found.address), printable(found.version),
       fmt::join(found.transports, "\n            "), found.protection,
       printable(found.identity.empty() ? "not told" : found.identity),
-      lines_of_unused(found.unused));
+      lines_of_unused(found.unused),
+      found.why_not_rma.empty() ? "used" : "no: " + printable(found.why_not_rma));
   for (const described_name& each : found.names) {
     fmt::format_to(std::back_inserter(text),
                    "\n{}\n  memory      {}\n  transfer    {}: {}\n  region      {}\n",

@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "commands/commands.hpp"
@@ -250,17 +251,21 @@ void tell_refusal(const std::optional<agent>& copies, bool& is_told) {
   say("ucxio: error: the rules let no agent serve: clients that call it are not answered\n");
 }
 
-/// The first fault that the user has to repair while clients are served, as the library's log tells
-/// it. A user that sets UCXIO_LOG finds it in that log.
+/// Two things of the library's log that the user has to know. One is which devices ought to be used
+/// and are not, the other the first fault to repair while clients are served. A user that sets
+/// UCXIO_LOG finds them in that log.
 class server_complaint {
  public:
   log_options log() {
     const char* const own = std::getenv("UCXIO_LOG");
     if (own != nullptr && *own != '\0') return {};
-    return {.level = log_level::error, .sink = [this](log_level, std::string_view line) {
-              const std::lock_guard guard(mutex_);
-              if (line_.empty()) line_ = line;
-            }};
+    return {.level = log_level::warning,
+            .sink = [this](log_level level, std::string_view line) { take(level, line); }};
+  }
+  /// Says which devices are not used, though nothing that the user chose forbids them.
+  void say_unused() {
+    const std::lock_guard guard(mutex_);
+    if (!unused_.empty() && may_say()) tool::say(std::exchange(unused_, {}));
   }
   /// Not where the standard error stream would have this wait.
   void say() {
@@ -282,7 +287,17 @@ class server_complaint {
   }
 
  private:
+  void take(log_level level, std::string_view line) {
+    const std::lock_guard guard(mutex_);
+    if (level == log_level::error) {
+      if (line_.empty()) line_ = line;
+    } else if (line.starts_with("not used: ")) {
+      unused_.append("ucxio: ").append(line).append("\n");
+    }
+  }
+
   std::mutex mutex_;
+  std::string unused_;
   std::string line_;
   bool said_ = false;
 };
@@ -356,6 +371,7 @@ void serve(const serve_options& options, const client_settings& settings) {
                   .rules = access,
                   .audit_file = options.audit_file});
   if (options.address_file.empty()) say(note_of_no_tls(options.listening, serving.url()));
+  complaint.say_unused();
   complaint.say();
   std::vector<publication> published;
   for (const std::string& each : options.files) published.push_back(publish(serving, each));

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "connection/connection_words.hpp"
 #include "connection/endpoint_core.hpp"
 #include "connection/write_tracker.hpp"
 #include "region/paths/rma_operation.hpp"
@@ -44,7 +45,8 @@ result<std::unique_ptr<transfer_path>> rma_path::open(peer_region& region, bool 
   if (!any_has_rma(transports) && connection.detects_failure() && !trusted) {
     return failure{errc::not_supported,
                    "UCX only emulates RMA over these transports: " +
-                       why_no_rma(transports, connection.worker().context().resources()) +
+                       why_no_rma(transports, connection.worker().context().resources(),
+                                  rdma_told_by(connection.session().theirs())) +
                        (region.descriptor().foreign ? would_help : "")};
   }
   std::unique_ptr<rma_path> made(new rma_path(region));

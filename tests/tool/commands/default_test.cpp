@@ -125,6 +125,8 @@ TEST_F(ServedByDefault, IsReachedByTlsWithoutItsSocket) {
   EXPECT_THAT(info(server.url()), HasSubstr("connection  tls/tcp\nprotection  TLS 1.3, by a "
                                             "token\nidentity    token \"own\"\n"
                                             "not used    socket/unix: the server at "));
+  EXPECT_THAT(info(server.url()),
+              HasSubstr("RDMA        no: the connection goes over sockets, without UCX\n"));
   std::filesystem::remove(tokens());
   expect_failure(run_tool({"cat", server.url("notes.txt")}), 5, "there is no token");
 }

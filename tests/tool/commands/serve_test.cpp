@@ -93,6 +93,20 @@ TEST(Serve, TakesPathsBehindItsOptions) {
   EXPECT_EQ(run_tool({"cat", server.url("notes.txt")}).out, "one\ntwo\n");
 }
 
+/// RDMA hardware that is there and goes unused is told of in the same way.
+TEST(Serve, SaysWhichDevicesItDoesNotUse) {
+  const temporary_directory folder;
+  command server("/usr/bin/env",
+                 {"-u", "UCXIO_LOG", "UCX_NET_DEVICES=nothere0", tool_program(), "serve", "--quiet",
+                  "--ucx", folder.make("x", "1")},
+                 output::pipe);
+  EXPECT_THAT(first_line(server), StartsWith("ucx://127.0.0.1:"));
+  server.send_signal(SIGTERM);
+  const command_result result = server.finish();
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.err, HasSubstr("ucxio: not used: UCX_NET_DEVICES=nothere0: limited to lo: "));
+}
+
 class ServeSignal : public ::testing::TestWithParam<int> {};
 
 TEST_P(ServeSignal, EndsWithSuccess) {

@@ -173,6 +173,7 @@ TEST_F(GoldenJson, OfInfo) {
     "protection": "none",
     "identity": "anybody",
     "unused": [],
+    "why_not_rma": "this side has no RDMA hardware that it may use",
     "names": [
       {
         "name": "a file",

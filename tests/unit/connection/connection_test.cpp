@@ -13,9 +13,11 @@
 #include "support/simulated/frame_peer.hpp"
 #include "support/simulated/simulated_address.hpp"
 #include "support/simulated/simulated_pair.hpp"
+#include "ucx/client.hpp"
 #include "ucx/connection_manager.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
+#include "ucx/server.hpp"
 #include "wire/introduction.hpp"
 
 namespace ucx::test {
@@ -368,6 +370,14 @@ TEST(Connection, TellsWhyRegionsAreNotMovedByHardware) {
   endpoint made = pair.connect();
   made.wait_connected();
   EXPECT_TRUE(mentions(made.report().why_not_rma, "without feature::rma"));
+}
+
+TEST(Connection, OverSocketsIsNotMovedByHardware) {
+  const server serving({.bind = "127.0.0.1:0", .context = {.transports = {"socket"}}});
+  const client made(serving.url());
+  EXPECT_FALSE(made.connection().report().native_rma);
+  EXPECT_EQ(made.connection().report().why_not_rma,
+            "the connection goes over sockets, without UCX");
 }
 
 TEST(Connection, IsRefusedWhereOneLaneIsNoHardware) {

@@ -3,39 +3,21 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
-#include <memory>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "os/device_name.hpp"
+#include "support/transports/outer_address.hpp"
 
 namespace ucx::detail {
 namespace {
 
+using test::outer_address;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-/// Returns an address of this machine that is not loopback's; an empty one where there is none.
-socket_address outer_address() {
-  ::ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return {};
-  const std::unique_ptr<::ifaddrs, void (*)(::ifaddrs*)> all(list, &::freeifaddrs);
-  for (const ::ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
-    if (each->ifa_addr == nullptr || each->ifa_addr->sa_family != AF_INET) continue;
-    if ((each->ifa_flags & IFF_LOOPBACK) != 0) continue;
-    std::error_code ec;
-    return socket_address::from_native(each->ifa_addr, sizeof(::sockaddr_in), ec);
-  }
-  return {};
-}
 
 TEST(NetworkDevice, OfAnAddressAreItsInterfaceAndAllUsablePorts) {
   const socket_address outer = outer_address();

@@ -9,16 +9,14 @@
 #include <vector>
 
 #include "support/files/temporary_directory.hpp"
+#include "support/simulated/pretended_ports.hpp"
 
 namespace ucx::detail {
 namespace {
 
-void list_port(const std::filesystem::path& folder, const std::string& device,
-               const std::string& port, const std::string& state) {
-  const std::filesystem::path where = folder / device / "ports" / port;
-  std::filesystem::create_directories(where);
-  if (!state.empty()) std::ofstream(where / "state") << state << '\n';
-}
+using test::list_port;
+
+class PretendedPorts : public testing::Test, protected test::pretended_ports {};
 
 TEST(RdmaPorts, AreThoseThatTheSystemListsWithTheirStates) {
   const test::temporary_directory folder;
@@ -41,64 +39,6 @@ TEST(RdmaPorts, AreThoseThatTheSystemListsWithTheirStates) {
 TEST(RdmaPorts, AreNoneWhereTheSystemListsNone) {
   EXPECT_THAT(rdma_ports({.devices = "/nonexistent"}), testing::IsEmpty());
 }
-
-/// A pretended system: each device has a port 1 with one GID, and a file that can be opened.
-class PretendedPorts : public testing::Test {
- protected:
-  PretendedPorts()
-      : where{(folder / "infiniband").string(), (folder / "infiniband_verbs").string(),
-              (folder / "dev").string()} {
-    std::filesystem::create_directories(where.files);
-  }
-
-  void add(const std::string& device, const std::string& layer = "InfiniBand") {
-    const std::string number = "uverbs" + std::to_string(devices++);
-    add_port(device, "1", "4: ACTIVE", layer);
-    std::filesystem::create_directories(folder / "infiniband_verbs" / number);
-    std::ofstream(folder / "infiniband_verbs" / number / "ibdev") << device << '\n';
-    std::ofstream(folder / "dev" / number) << "";
-  }
-  void add_port(const std::string& device, const std::string& port, const std::string& state,
-                const std::string& layer) {
-    list_port(where.devices, device, port, state);
-    std::ofstream(port_of(device, port) / "link_layer") << layer << '\n';
-    std::filesystem::create_directories(port_of(device, port) / "gids");
-    set_gid(device, port, 0, "fe80:0000:0000:0000:0202:c9ff:fe00:0001");
-  }
-  void set_gid(const std::string& device, const std::string& port, int number,
-               const std::string& gid) {
-    std::ofstream(port_of(device, port) / "gids" / std::to_string(number)) << gid << '\n';
-  }
-  /// Says whose the address is; of one that is not in use, the kernel's file can not be read.
-  void set_interface(const std::string& device, int number, const std::string& interface) {
-    const std::filesystem::path all = port_of(device, "1") / "gid_attrs" / "ndevs";
-    std::filesystem::create_directories(all);
-    if (interface.empty()) {
-      std::filesystem::create_directories(all / std::to_string(number));
-    } else {
-      std::ofstream(all / std::to_string(number)) << interface << '\n';
-    }
-  }
-  std::vector<std::string> interfaces(const std::string& name) const {
-    for (const rdma_port& each : rdma_ports_with_interfaces(where)) {
-      if (each.name == name) return each.interfaces;
-    }
-    return {"it is not listed"};
-  }
-  std::filesystem::path port_of(const std::string& device, const std::string& port) const {
-    return std::filesystem::path(where.devices) / device / "ports" / port;
-  }
-  std::string hindrance(const std::string& name) const {
-    for (const rdma_port& each : rdma_ports(where)) {
-      if (each.name == name) return each.hindrance;
-    }
-    return "it is not listed";
-  }
-
-  const test::temporary_directory folder;
-  const rdma_folders where;
-  int devices = 0;
-};
 
 TEST_F(PretendedPorts, HaveNoHindranceWhereTheyCanBeUsed) {
   add("mlx5_0");

@@ -75,6 +75,17 @@ class DeviceChoice : public testing::Test {
     make();
   }
 
+  /// Returns what a context has set UCX's key to; empty where UCX has its default.
+  std::string value_in_force(const std::string& wanted) {
+    std::error_code failed;
+    const context made = core_access::make_context(process.api(), options, failed);
+    EXPECT_FALSE(failed);
+    for (const auto& [key, value] : made.configuration()) {
+      if (key == wanted) return value;
+    }
+    return {};
+  }
+
   test::fake_network network;
   test::fake_process& process = network.add_process("process");
   context_options options;
@@ -247,6 +258,30 @@ TEST_F(DeviceChoice, LeavesOutPortsOfOtherNetworks) {
   EXPECT_THAT(what, HasSubstr("mlx5_0:1: it is on the network of rail0"));
 }
 
+TEST_F(DeviceChoice, SaysWhyALimitLeavesOutAPort) {
+  network.link().resources = {"self/memory0", "tcp/eth0"};
+  network.link().rdma_ports = {{"mlx5_0:1", "ACTIVE"}};
+  device_limit limit{{"eth0"}, "fd00::1 is on the interface eth0, and IPv6 goes without RDMA"};
+  limit.is_without_rdma = true;
+  make(limit);
+  constexpr const char* told =
+      "mlx5_0:1: the context is limited to eth0: fd00::1 is on the interface eth0, and IPv6 goes "
+      "without RDMA";
+  EXPECT_THAT(unused, ElementsAre(told));
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("info"), HasSubstr("not used: mlx5_0:1"))));
+  limit.is_without_rdma = false;  // a port that came up when the limit was known already
+  make(limit);
+  EXPECT_THAT(unused, ElementsAre(told));
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("warning"), HasSubstr("not used: mlx5_0:1"))));
+  for (int i = 1; i < 64; ++i) limit.devices.push_back("eth" + std::to_string(i));
+  make(limit);
+  EXPECT_THAT(unused, Contains("mlx5_0:1: UCX takes 64 devices"));
+  limit.is_without_rdma = true;
+  make(limit);
+  EXPECT_THAT(unused, Contains(AllOf(HasSubstr("mlx5_0:1: "),
+                                     HasSubstr("fd00::1 is on the interface eth0"))));
+}
+
 TEST_F(DeviceChoice, TakesAPortElsewhereThatTheEnvironmentNames) {
   device_limit limit{{"eth0", "mlx5_0:1"}, "192.0.2.1 is on the interface eth0"};
   limit.others = {{"mlx5_0:2", "elsewhere"}, {"mlx5_10:1", "elsewhere"}};
@@ -330,17 +365,43 @@ TEST_F(DeviceChoice, EndsWhereItMayLockTooLittleForWhatIsRequired) {
 }
 
 TEST_F(DeviceChoice, CopiesWhatTcpSendsWhereHardwareIsLeftOut) {
-  const auto threshold = [this] {
-    std::error_code failed;
-    const context made = core_access::make_context(process.api(), options, failed);
-    for (const auto& [key, value] : made.configuration()) {
-      if (key == "ZCOPY_THRESH") return value;
-    }
-    return std::string();
-  };
-  EXPECT_EQ(threshold(), "auto");
+  EXPECT_EQ(value_in_force("ZCOPY_THRESH"), "auto");
   network.link().lockable = 64U << 10U;
-  EXPECT_EQ(threshold(), "inf");
+  EXPECT_EQ(value_in_force("ZCOPY_THRESH"), "inf");
+}
+
+// Over TCP, zero-copy sends end the process when a peer is gone: they are for hardware that is
+// used.
+
+TEST_F(DeviceChoice, SetsUcxUpForHardwareThatItUses) {
+  EXPECT_EQ(value_in_force("ZCOPY_THRESH"), "auto");
+  EXPECT_EQ(process.count(test::call::init), 1U);
+  EXPECT_EQ(value_in_force("SOCKADDR_TLS_PRIORITY"), "tcp,rdmacm");
+}
+
+TEST_F(DeviceChoice, SetsUcxUpForTcpWhereEachPortIsHindered) {
+  network.link().resources = {"self/memory0", "tcp/eth0"};
+  network.link().rdma_ports = {
+      {"mlx5_0:1", "ACTIVE", "/dev/infiniband/uverbs0 can not be opened: Permission denied"},
+      {"mlx5_1:1", "ACTIVE", "its port has no GID: its interface has no address"},
+      {"mlx5_2:1", "DOWN", "its port is DOWN"}};
+  EXPECT_EQ(value_in_force("ZCOPY_THRESH"), "inf");
+  EXPECT_EQ(process.count(test::call::init), 1U) << "the system says it before UCX does";
+  make();
+  EXPECT_THAT(unused, Contains("mlx5_0:1: /dev/infiniband/uverbs0 can not be opened: Permission "
+                               "denied"));
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("warning"), HasSubstr("not used: mlx5_0:1"))));
+}
+
+TEST_F(DeviceChoice, SetsUcxUpForTcpWhereItHasNoTransportForThePort) {
+  network.link().resources = {"self/memory0", "tcp/eth0"};
+  network.link().rdma_ports = {{"mlx5_0:1", "ACTIVE"}};
+  EXPECT_EQ(value_in_force("ZCOPY_THRESH"), "inf");
+  EXPECT_EQ(process.count(test::call::init), 2U) << "UCX tells by its resources";
+  EXPECT_EQ(network.live().contexts, 0U);
+  process.faults().fail(test::call::init, UCS_ERR_NO_MEMORY, 2);
+  make();
+  EXPECT_EQ(ec, errc::no_memory) << "of the second one";
 }
 
 TEST_F(DeviceChoice, MakesNoWorkerForWhichItMayLockTooLittle) {
@@ -450,6 +511,23 @@ TEST_F(DeviceChoice, TellsOfHardwareThatUcxDoesNotUse) {
   options.transports = {"tcp"};
   make();
   EXPECT_THAT(lines, Contains(AllOf(HasSubstr("info"), HasSubstr("not used: mlx5_0:1"))));
+}
+
+TEST_F(DeviceChoice, TellsOfHardwareThatSocketsLeaveOut) {
+  network.link().rdma_ports = {{"mlx5_0:1", "ACTIVE"},
+                               {"mlx5_0:2", "DOWN"},
+                               {"mlx5_1:1", "ACTIVE", "its port has no GID"},
+                               {"mlx5_2:1", "ACTIVE"}};
+  options.transports = {"socket"};
+  const auto made = core_access::make_context(process.api(), options, device_limit());
+  ASSERT_TRUE(made);
+  EXPECT_THAT(
+      made->unused(),
+      ElementsAre(HasSubstr("mlx5_0:1, mlx5_2:1: RDMA hardware is for connections by UCX")));
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("info"), HasSubstr("not used: mlx5_0:1"))));
+  const auto near = core_access::make_context(process.api(), options, {.is_near = true});
+  ASSERT_TRUE(near);
+  EXPECT_THAT(near->unused(), IsEmpty()) << "it would not be used within one machine";
 }
 
 TEST_F(DeviceChoice, TellsOfTransportsThatHaveNoDevice) {

@@ -42,12 +42,18 @@ TEST(Rdma, OfOneLaneIsEnough) {
 
 TEST(Rdma, SaysWhyThereIsNoRma) {
   using lanes = std::vector<std::string>;
-  EXPECT_EQ(why_no_rma(lanes{"tcp/eth0", "ud_verbs/rxe0:1"}, lanes{"rc_verbs/rxe0:1"}),
+  EXPECT_EQ(why_no_rma(lanes{"tcp/eth0", "ud_verbs/rxe0:1"}, lanes{"rc_verbs/rxe0:1"},
+                       rdma_of_peer::present),
             "the hardware of ud_verbs/rxe0:1 carries messages only");
-  EXPECT_EQ(why_no_rma(lanes{"tcp/eth0"}, lanes{"tcp/eth0", "rc_verbs/rxe0:1"}),
+  const lanes ours{"tcp/eth0", "rc_verbs/rxe0:1"};
+  EXPECT_EQ(why_no_rma(lanes{"tcp/eth0"}, ours, rdma_of_peer::unknown),
             "RDMA hardware of this side is not used (rc_verbs/rxe0:1): the peer has none, or none "
             "that UCX reaches, as on another network or with another version of RoCE");
-  EXPECT_EQ(why_no_rma(lanes{"tcp/eth0"}, lanes{"tcp/eth0"}),
+  EXPECT_EQ(why_no_rma(lanes{"tcp/eth0"}, ours, rdma_of_peer::present),
+            "RDMA hardware of this side is not used (rc_verbs/rxe0:1): the peer has some, too, but "
+            "none that UCX reaches, as on another network or with another version of RoCE "
+            "(UCX_IB_GID_INDEX)");
+  EXPECT_EQ(why_no_rma(lanes{"tcp/eth0"}, lanes{"tcp/eth0"}, rdma_of_peer::unknown),
             "this side has no RDMA hardware that it may use");
 }
 
