@@ -24,8 +24,6 @@ namespace {
 
 namespace nb = nanobind;
 
-nb::object nothing() { return nb::none(); }
-
 /// The parts that a message had, which memoryviews keep.
 struct received_parts {
   ucx::message_parts parts;

@@ -145,7 +145,7 @@ bool message_worker_object::probe(std::uint64_t tag) const {
 
 nb::object message_worker_object::flush() {
   return finish_question(
-      of_->loop(), [of = of_] { return of->worker().start_flush(); }, [] { return nb::none(); });
+      of_->loop(), [of = of_] { return of->worker().start_flush(); }, nothing);
 }
 
 void message_worker_object::fence() {

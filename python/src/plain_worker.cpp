@@ -89,8 +89,7 @@ plain_endpoint_object plain_worker_object::connect_to_worker(nb::handle address)
 
 nb::object plain_worker_object::flush() {
   return finish_question(
-      of_->loop, [of = of_] { return of->loop->worker().start_flush(); },
-      [] { return nb::none(); });
+      of_->loop, [of = of_] { return of->loop->worker().start_flush(); }, nothing);
 }
 
 void plain_worker_object::fence() {
