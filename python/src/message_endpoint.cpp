@@ -194,6 +194,33 @@ nb::object message_endpoint_object::receive_parts(std::uint64_t tag) {
   });
 }
 
+nb::object message_endpoint_object::stream_send(nb::handle buffer) {
+  refuse_forked_child();
+  borrowed lent;
+  const std::span<const std::byte> from = lent.take_buffer(buffer, use::read);
+  return begin(
+      of_->over()->loop(), lent,
+      [of = of_, from, stream = lent.cuda_stream()] {
+        wait_for_stream(from, stream);
+        return of->peer().start_stream_send(from);
+      },
+      nothing, nullptr);
+}
+
+nb::object message_endpoint_object::stream_receive(nb::handle buffer) {
+  refuse_forked_child();
+  borrowed lent;
+  const std::span<std::byte> into = lent.take_buffer(buffer, use::write);
+  ucx::io_options options;
+  options.cuda_stream = lent.cuda_stream();
+  return begin(
+      of_->over()->loop(), lent,
+      [of = of_, into, options] {
+        return of->peer().start_stream_receive(into, ucx::stream_amount::all, options);
+      },
+      nothing, nullptr);
+}
+
 nb::object message_endpoint_object::flush() {
   return finish_question(
       of_->over()->loop(), [of = of_] { return of->peer().start_flush(); }, nothing);
@@ -276,6 +303,8 @@ void add_message_endpoint(nb::module_& module) {
            nb::arg("mask") = ucx::tag_match::every_bit)
       .def("receive_whole", &object::receive_whole, nb::arg("tag"), nb::arg("mask"))
       .def("receive_parts", &object::receive_parts, nb::arg("tag"))
+      .def("stream_send", &object::stream_send, nb::arg("buffer").none())
+      .def("stream_receive", &object::stream_receive, nb::arg("buffer").none())
       .def("flush", &object::flush)
       .def("close", &object::close)
       .def("abort", &object::abort)

@@ -75,6 +75,9 @@ class message_endpoint_object {
   nanobind::object receive_whole(std::uint64_t tag, std::uint64_t mask);
   /// The result is a list of memoryviews.
   nanobind::object receive_parts(std::uint64_t tag);
+  nanobind::object stream_send(nanobind::handle buffer);
+  /// Fills the buffer.
+  nanobind::object stream_receive(nanobind::handle buffer);
   nanobind::object flush();
   nanobind::object close();
 
