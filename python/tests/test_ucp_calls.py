@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -398,6 +399,27 @@ def test_interpreter_ends_with_messages_in_flight() -> None:
         assert running.line() == "in flight"
         assert running.running.wait(bound) == 0
         assert running.end()[1:] == ("", "")
+
+
+def test_endpoints_that_are_dropped_are_closed_and_keep_nothing() -> None:
+    pair = Pair(Feature.TAG)
+    came: list[ucx_api.UCXEndpoint] = []
+    listener = ucx_api.UCXListener(
+        pair.worker,
+        0,
+        lambda request: came.append(
+            ucx_api.UCXEndpoint.create_from_conn_request(pair.worker, request)
+        ),
+    )
+    kept = len(pair.worker._listening)
+    for _ in range(20):
+        endpoint = ucx_api.UCXEndpoint.create(pair.worker, "127.0.0.1", listener.port)
+        assert driven(pair.worker, lambda: came)
+        del endpoint
+        assert driven(pair.worker, lambda: not came[0].is_alive())
+        came.clear()
+    gc.collect()
+    assert len(pair.worker._listening) == kept
 
 
 def test_ten_thousand_messages_keep_nothing() -> None:

@@ -165,7 +165,8 @@ class UCXWorker(UCXObject):
 
     def _listen_to(self, number: int, call: Callable[[], None]) -> None:
         """Have a method called when there is news of a number. Its object is not kept."""
-        self._listening[number] = weakref.WeakMethod(call)
+        listening = self._listening
+        listening[number] = weakref.WeakMethod(call, lambda _: listening.pop(number, None))
         self._news[number] = None  # there may be some
 
     def _forget(self, number: int) -> None:
@@ -213,7 +214,7 @@ class UCXWorker(UCXObject):
             return
         failure = flight.end()
         has_function = any(each._call is not None for each in flight.requests)
-        is_told = has_function or flight.is_receive or flight.endpoint is None
+        is_told = has_function or flight.is_receive
         if failure is not None and not is_told and flight.endpoint is not None:
             self._failures.setdefault(flight.endpoint, failure)
         for each in flight.requests:
