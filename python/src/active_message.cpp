@@ -32,7 +32,7 @@ nb::object active_message_object::receive(nb::handle buffer) {
   return begin(
       by_->over()->loop(), lent,
       [by = by_, came = came_, into, options] { return came->start_receive(into, options); },
-      [] { return nb::none(); }, nullptr);
+      nothing, nullptr);
 }
 
 void add_active_message(nb::module_& module) {

@@ -42,8 +42,6 @@ nb::object object_of(std::shared_ptr<ucx::client> through, ucx::remote_region ma
   return nb::cast(loop_region_object(std::move(through), std::move(made), loop));
 }
 
-nb::object nothing_at_all() { return nb::none(); }
-
 }  // namespace
 
 client_object::~client_object() {
@@ -239,28 +237,27 @@ nb::list client_object::write_many(nb::handle files, const std::string& how,
 
 nb::object client_object::remove(const std::string& name, std::optional<double> timeout) {
   const ucx::io_options options = within(timeout);
-  return ask_server([=](ucx::client& with) { return with.start_remove(name, options); },
-                    nothing_at_all);
+  return ask_server([=](ucx::client& with) { return with.start_remove(name, options); }, nothing);
 }
 
 nb::object client_object::rename(const std::string& from, const std::string& to,
                                  std::optional<double> timeout) {
   const ucx::io_options options = within(timeout);
   return ask_server([=](ucx::client& with) { return with.start_rename(from, to, options); },
-                    nothing_at_all);
+                    nothing);
 }
 
 nb::object client_object::make_directory(const std::string& name, std::optional<double> timeout) {
   const ucx::io_options options = within(timeout);
   return ask_server([=](ucx::client& with) { return with.start_make_directory(name, options); },
-                    nothing_at_all);
+                    nothing);
 }
 
 nb::object client_object::resize(const std::string& name, std::uint64_t size,
                                  std::optional<double> timeout) {
   const ucx::io_options options = within(timeout);
   return ask_server([=](ucx::client& with) { return with.start_resize(name, size, options); },
-                    nothing_at_all);
+                    nothing);
 }
 
 void client_object::close() {
@@ -269,8 +266,7 @@ void client_object::close() {
 }
 
 nb::object loop_client_object::start_close() {
-  return ask_server([](ucx::client& with) { return with.connection().start_close(); },
-                    nothing_at_all);
+  return ask_server([](ucx::client& with) { return with.connection().start_close(); }, nothing);
 }
 
 /// Adds what all clients have.

@@ -61,7 +61,7 @@ nb::object keyed_region_object::get(nb::handle buffer, std::uint64_t offset, std
       [of = region_, offset, into, options] {
         return into.empty() ? ucx::request() : of->start_read_at(offset, into, options);
       },
-      [] { return nb::none(); }, nullptr);
+      nothing, nullptr);
 }
 
 nb::object keyed_region_object::put(nb::handle buffer, std::uint64_t offset, std::size_t size) {
@@ -75,7 +75,7 @@ nb::object keyed_region_object::put(nb::handle buffer, std::uint64_t offset, std
       [of = region_, offset, from, options] {
         return from.empty() ? ucx::request() : of->start_write_at(offset, from, options);
       },
-      [] { return nb::none(); }, nullptr);
+      nothing, nullptr);
 }
 
 std::size_t keyed_region_object::read_into(nb::handle buffer, std::uint64_t offset,

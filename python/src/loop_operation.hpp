@@ -56,6 +56,9 @@ class loop_operation {
   ucx::request going_;
 };
 
+/// Makes the result of an operation that has none.
+inline nanobind::object nothing() { return nanobind::none(); }
+
 /// Starts an operation that ends in the loop. `result` may take the ended request.
 template <class Start, class Result>
 nanobind::object begin(const std::shared_ptr<loop_worker>& loop, borrowed& lent, Start start,
@@ -99,8 +102,8 @@ nanobind::object finish_question(const std::shared_ptr<loop_worker>& loop, Start
     ask(start);
     return result();
   }
-  borrowed nothing;
-  return begin(loop, nothing, std::move(start), std::move(result), std::move(target));
+  borrowed no_buffer;
+  return begin(loop, no_buffer, std::move(start), std::move(result), std::move(target));
 }
 
 void add_loop_operation(nanobind::module_& module);

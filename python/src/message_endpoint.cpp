@@ -24,13 +24,20 @@ namespace {
 
 namespace nb = nanobind;
 
-nb::object nothing() { return nb::none(); }
-
 /// The parts that a message had, which memoryviews keep.
 struct received_parts {
   ucx::message_parts parts;
   lent_memory lent;
 };
+
+/// A message of any length, which a memoryview keeps.
+struct received_whole {
+  ucx::buffer made;
+  lent_memory lent;
+};
+
+/// The peer tells how long its message is.
+constexpr std::size_t no_limit = std::numeric_limits<std::ptrdiff_t>::max();
 
 /// Sends the bytes of a buffer, after the work on them that was enqueued on its stream.
 template <class Destination>
@@ -130,7 +137,8 @@ nb::object message_endpoint_object::send_parts(nb::handle buffers, std::uint64_t
       nothing, nullptr);
 }
 
-nb::object message_endpoint_object::receive(nb::handle buffer, std::uint64_t tag) {
+nb::object message_endpoint_object::receive(nb::handle buffer, std::uint64_t tag,
+                                            std::uint64_t mask) {
   refuse_forked_child();
   borrowed lent;
   const std::span<std::byte> into = lent.take_buffer(buffer, use::write);
@@ -138,16 +146,32 @@ nb::object message_endpoint_object::receive(nb::handle buffer, std::uint64_t tag
   options.cuda_stream = lent.cuda_stream();
   return begin(
       of_->over()->loop(), lent,
-      [of = of_, tag, into, options] { return of->peer().start_receive(tag, into, options); },
+      [of = of_, wanted = ucx::tag_match(tag, mask), into, options] {
+        return of->peer().start_receive(wanted, into, options);
+      },
       [size = into.size()](const ucx::request& ended) {
         return nb::object(nb::make_tuple(ended.received().length, size));
       },
       nullptr);
 }
 
+nb::object message_endpoint_object::receive_whole(std::uint64_t tag, std::uint64_t mask) {
+  const auto found = std::make_shared<received_whole>();
+  borrowed no_buffer;
+  return begin(
+      of_->over()->loop(), no_buffer,
+      [of = of_, wanted = ucx::tag_match(tag, mask), found] {
+        return of->peer().start_receive(wanted, {found->made, no_limit});
+      },
+      [found](const ucx::request& ended) {
+        return nb::object(nb::make_tuple(
+            make_memoryview(found->made.bytes(), true, found, found->lent), ended.received().tag));
+      },
+      found);
+}
+
 nb::object begin_receive_parts(const std::shared_ptr<loop_worker>& loop,
                                std::function<ucx::request(const ucx::receive_target&)> start) {
-  constexpr std::size_t no_limit = std::numeric_limits<std::ptrdiff_t>::max();
   const auto found = std::make_shared<received_parts>();
   return finish_question(
       loop,
@@ -168,6 +192,33 @@ nb::object message_endpoint_object::receive_parts(std::uint64_t tag) {
   return begin_receive_parts(of_->over()->loop(), [of = of_, tag](const ucx::receive_target& into) {
     return of->peer().start_receive(tag, into);
   });
+}
+
+nb::object message_endpoint_object::stream_send(nb::handle buffer) {
+  refuse_forked_child();
+  borrowed lent;
+  const std::span<const std::byte> from = lent.take_buffer(buffer, use::read);
+  return begin(
+      of_->over()->loop(), lent,
+      [of = of_, from, stream = lent.cuda_stream()] {
+        wait_for_stream(from, stream);
+        return of->peer().start_stream_send(from);
+      },
+      nothing, nullptr);
+}
+
+nb::object message_endpoint_object::stream_receive(nb::handle buffer) {
+  refuse_forked_child();
+  borrowed lent;
+  const std::span<std::byte> into = lent.take_buffer(buffer, use::write);
+  ucx::io_options options;
+  options.cuda_stream = lent.cuda_stream();
+  return begin(
+      of_->over()->loop(), lent,
+      [of = of_, into, options] {
+        return of->peer().start_stream_receive(into, ucx::stream_amount::all, options);
+      },
+      nothing, nullptr);
 }
 
 nb::object message_endpoint_object::flush() {
@@ -248,8 +299,12 @@ void add_message_endpoint(nb::module_& module) {
       .def("send", &object::send, nb::arg("buffer").none(), nb::arg("tag"))
       .def("send_active", &object::send_active, nb::arg("buffer").none())
       .def("send_parts", &object::send_parts, nb::arg("buffers").none(), nb::arg("tag"))
-      .def("receive", &object::receive, nb::arg("buffer").none(), nb::arg("tag"))
+      .def("receive", &object::receive, nb::arg("buffer").none(), nb::arg("tag"),
+           nb::arg("mask") = ucx::tag_match::every_bit)
+      .def("receive_whole", &object::receive_whole, nb::arg("tag"), nb::arg("mask"))
       .def("receive_parts", &object::receive_parts, nb::arg("tag"))
+      .def("stream_send", &object::stream_send, nb::arg("buffer").none())
+      .def("stream_receive", &object::stream_receive, nb::arg("buffer").none())
       .def("flush", &object::flush)
       .def("close", &object::close)
       .def("abort", &object::abort)

@@ -68,10 +68,16 @@ class message_endpoint_object {
   nanobind::object send(nanobind::handle buffer, std::uint64_t tag);
   nanobind::object send_active(nanobind::handle buffer);
   nanobind::object send_parts(nanobind::handle buffers, std::uint64_t tag);
-  /// The result is the lengths of message and buffer.
-  nanobind::object receive(nanobind::handle buffer, std::uint64_t tag);
+  /// Takes a message whose tag equals `tag` in the bits of `mask`. The result is the lengths of
+  /// message and buffer.
+  nanobind::object receive(nanobind::handle buffer, std::uint64_t tag, std::uint64_t mask);
+  /// Likewise, of any length. The result is a memoryview of the message, and its tag.
+  nanobind::object receive_whole(std::uint64_t tag, std::uint64_t mask);
   /// The result is a list of memoryviews.
   nanobind::object receive_parts(std::uint64_t tag);
+  nanobind::object stream_send(nanobind::handle buffer);
+  /// Fills the buffer.
+  nanobind::object stream_receive(nanobind::handle buffer);
   nanobind::object flush();
   nanobind::object close();
 

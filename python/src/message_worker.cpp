@@ -44,15 +44,16 @@ std::shared_ptr<message_worker> make_worker(const std::map<std::string, std::str
   const without_gil free;
   ucx::context made(context);
   ucx::worker drives(made, worker);
-  return std::make_shared<message_worker>(std::move(drives), std::move(made));
+  return std::make_shared<message_worker>(std::make_shared<loop_worker>(std::move(drives)),
+                                          std::move(made));
 }
 
 }  // namespace
 
 ucx::message_name active_message_name() noexcept { return {"ucxio.ucp", 1}; }
 
-message_worker::message_worker(ucx::worker made, ucx::context of)
-    : loop_(std::make_shared<loop_worker>(std::move(made))), context_(std::move(of)) {
+message_worker::message_worker(std::shared_ptr<loop_worker> loop, ucx::context of)
+    : loop_(std::move(loop)), context_(std::move(of)) {
   const auto put = [inbox = std::weak_ptr(inbox_)](ucx::message came) {
     if (const auto here = inbox.lock()) here->put(std::move(came));
   };
@@ -145,7 +146,7 @@ bool message_worker_object::probe(std::uint64_t tag) const {
 
 nb::object message_worker_object::flush() {
   return finish_question(
-      of_->loop(), [of = of_] { return of->worker().start_flush(); }, [] { return nb::none(); });
+      of_->loop(), [of = of_] { return of->worker().start_flush(); }, nothing);
 }
 
 void message_worker_object::fence() {

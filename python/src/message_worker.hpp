@@ -28,7 +28,7 @@ ucx::message_name active_message_name() noexcept;
 /// What the connections and listeners of one worker share.
 class message_worker {
  public:
-  message_worker(ucx::worker made, ucx::context of);
+  message_worker(std::shared_ptr<loop_worker> loop, ucx::context of);
 
   ucx::worker& worker() noexcept { return loop_->worker(); }
   const ucx::context& context() const noexcept { return context_; }
@@ -57,6 +57,7 @@ class message_worker_object : public loop_worker_object {
   message_worker_object(const std::map<std::string, std::string>& configuration,
                         bool environment_wins, double connect_timeout, double peer_timeout,
                         double close_timeout);
+  explicit message_worker_object(std::shared_ptr<message_worker> made);
   ~message_worker_object();
 
   message_listener_object listen(const std::string& host, std::uint16_t port);
@@ -80,7 +81,6 @@ class message_worker_object : public loop_worker_object {
   std::uintptr_t native_handle() const;
 
  private:
-  explicit message_worker_object(std::shared_ptr<message_worker> made);
   std::shared_ptr<message_worker> of_;
 };
 

@@ -133,8 +133,6 @@ void refuse_gap(pipe_object::state& of) {
   of.interrupted.clear();
 }
 
-nb::object nothing() { return nb::none(); }
-
 }  // namespace
 
 ucx::worker& pipe_worker::get() const noexcept { return loop ? loop->worker() : *own; }

@@ -58,7 +58,7 @@ keyed_region_object plain_endpoint_object::open(std::uint64_t address, std::uint
 
 nb::object plain_endpoint_object::flush() {
   return finish_question(
-      of_->loop(), [of = of_] { return of->peer().start_flush(); }, [] { return nb::none(); });
+      of_->loop(), [of = of_] { return of->peer().start_flush(); }, nothing);
 }
 
 void plain_endpoint_object::close() {

@@ -87,10 +87,18 @@ plain_endpoint_object plain_worker_object::connect_to_worker(nb::handle address)
   return plain_endpoint_object::connect(of_, to, {});
 }
 
+message_worker_object* plain_worker_object::messages() {
+  refuse_forked_child();
+  const without_gil free;
+  if (!of_->messages) {
+    of_->messages = std::make_shared<message_worker>(of_->loop, of_->loop->worker().parent());
+  }
+  return new message_worker_object(of_->messages);
+}
+
 nb::object plain_worker_object::flush() {
   return finish_question(
-      of_->loop, [of = of_] { return of->loop->worker().start_flush(); },
-      [] { return nb::none(); });
+      of_->loop, [of = of_] { return of->loop->worker().start_flush(); }, nothing);
 }
 
 void plain_worker_object::fence() {
@@ -134,6 +142,7 @@ void add_plain_worker(nb::module_& module) {
       .def("progress", &object::progress, nb::arg("rounds"))
       .def("connect_to", &object::connect_to, nb::arg("host"), nb::arg("port"))
       .def("connect_to_worker", &object::connect_to_worker, nb::arg("address"))
+      .def("messages", &object::messages)
       .def("flush", &object::flush)
       .def("fence", &object::fence)
       .def("address", &object::address)

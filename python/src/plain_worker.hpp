@@ -10,6 +10,7 @@
 
 #include "closing_connections.hpp"
 #include "loop_worker.hpp"
+#include "message_worker.hpp"
 #include "plain_context.hpp"
 
 namespace ucxio_python {
@@ -18,6 +19,7 @@ namespace ucxio_python {
 struct plain_worker {
   std::shared_ptr<loop_worker> loop;
   closing_connections closing = {};
+  std::shared_ptr<message_worker> messages = {};  // where any are sent
 };
 
 class plain_endpoint_object;
@@ -36,6 +38,8 @@ class plain_worker_object {
   /// Begin to connect, to a worker or listener of UCX's.
   plain_endpoint_object connect_to(const std::string& host, std::uint16_t port);
   plain_endpoint_object connect_to_worker(nanobind::handle address);
+  /// Returns the same worker, for messages between programs with ucxio.
+  message_worker_object* messages();
   /// An operation, whose result is None.
   nanobind::object flush();
   void fence();

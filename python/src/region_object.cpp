@@ -52,7 +52,6 @@ std::pair<std::uint64_t, nb::object> piece_of(nb::handle piece) {
 }
 
 nb::object number(std::uint64_t value) { return nb::int_(value); }
-nb::object nothing() { return nb::none(); }
 
 /// Returns what a question about a region refers to until its end.
 template <class Found>

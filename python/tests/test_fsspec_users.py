@@ -153,6 +153,27 @@ def test_numpy_reads_and_writes_arrays(fs: UcxFileSystem) -> None:
         assert (found["b"] == np.eye(3)).all()
 
 
+@pytest.mark.parametrize("kind", ["PNG", "TIFF", "JPEG"])
+def test_pil_reads_and_writes_images(fs: UcxFileSystem, kind: str) -> None:
+    image = pytest.importorskip("PIL.Image")
+    row = np.arange(256, dtype="u1")
+    pixels = np.stack(
+        [np.tile(row, (100, 1)), np.full((100, 256), 7, "u1"), row[:100, None] + row], 2
+    )
+    name = f"folder/image.{kind.lower()}"
+    with fs.open(name, "wb") as file:
+        image.fromarray(pixels).save(file, kind)
+    with fs.open(name, "rb") as file, image.open(file) as found:
+        assert (found.format, found.size, found.mode) == (kind, (256, 100), "RGB")
+        part = np.asarray(found.crop((10, 20, 30, 40)))
+    close = 40 if kind == "JPEG" else 0
+    assert np.abs(part.astype(int) - pixels[20:40, 10:30]).max() <= close
+    with fs.open("folder/none", "wb") as file:
+        file.write(b"no image")
+    with fs.open("folder/none", "rb") as file, pytest.raises(image.UnidentifiedImageError):
+        image.open(file)
+
+
 def test_torch_saves_and_loads(url: str, fs: UcxFileSystem) -> None:
     torch = pytest.importorskip("torch")
     state = {"weight": torch.arange(1000.0), "step": 7}

@@ -16,6 +16,7 @@ import ucxio.fsspec
 import ucxio.safetensors
 import ucxio.ucp
 import ucxio.ucp._libs.ucx_api
+import ucxio.ucp.early
 import ucxio.ucp.exceptions
 
 file = Path(__file__).parent.parent.parent / "docs" / "python_reference.py"
@@ -24,6 +25,7 @@ modules = [
     ucxio.aio,
     ucxio.ucp,
     ucxio.ucp.exceptions,
+    ucxio.ucp.early,
     ucxio.ucp._libs.ucx_api,
     ucxio.fsspec,
     ucxio.safetensors,

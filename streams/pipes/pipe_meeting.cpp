@@ -28,9 +28,7 @@ constexpr std::size_t least_room = std::size_t{1} << 20U;
 /// A peer that was introduced is connected to within this, or was not meant.
 constexpr std::chrono::nanoseconds most_for_connecting = 10s;
 
-/// The server answers within this; it is given the least, so that a short meeting says who is
-/// missing.
-constexpr std::chrono::nanoseconds most_for_the_server = 5s;
+/// A short meeting gives the server this long, so that its error says who is missing.
 constexpr std::chrono::nanoseconds least_for_the_server = 1s;
 
 /// The other end has its key within this. It is called eight times meanwhile, behind pauses that
@@ -40,10 +38,6 @@ constexpr std::chrono::milliseconds first_pause{20};
 
 /// So often somebody else is asked for, where who was introduced is not there.
 constexpr std::size_t most_attempts = 3;
-
-std::chrono::nanoseconds time_for_the_server(const pipe_options& options) noexcept {
-  return std::clamp(options.connect_timeout, least_for_the_server, most_for_the_server);
-}
 
 client_options options_for(const pipe_options& options, std::size_t peers) {
   client_options chosen;
@@ -83,6 +77,10 @@ std::size_t others_for(pipe_role role, const pipe_options& options) noexcept {
 }
 
 }  // namespace
+
+std::chrono::nanoseconds time_for_the_server(const pipe_options& options) noexcept {
+  return std::max(options.connect_timeout, least_for_the_server);
+}
 
 pipe_meeting::pipe_meeting(const url& where, pipe_role role, const pipe_options& options,
                            bool in_call)

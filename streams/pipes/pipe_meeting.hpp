@@ -20,6 +20,9 @@
 
 namespace ucx::detail {
 
+/// Returns how long connecting to the server may take.
+std::chrono::nanoseconds time_for_the_server(const pipe_options& options) noexcept;
+
 /// Asks the server of a URL for the other ends of that name, as many as the options want. Connects
 /// to them, or lets them in. Goes on while it is asked to, and throws `ucx::error` where they do
 /// not come in time. The path has the connections.

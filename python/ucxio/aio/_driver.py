@@ -8,19 +8,32 @@ import contextvars
 import inspect
 import weakref
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from .. import _core
 from ..errors import Error, ErrorCode
 
-__all__ = ["Driver"]
+__all__ = ["Driver", "Ending"]
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 # The rounds of progress that a callback of the loop makes, so that others have their turn.
 _rounds = 64
 # Tasks of handlers: the loop refers to tasks weakly.
 _handlers: set[asyncio.Future[Any]] = set()
+
+
+class Ending(Protocol[T_co]):
+    """What `Driver.finish` needs of an operation: `_core.Operation` has it."""
+
+    @property
+    def done(self) -> bool: ...
+    @property
+    def number(self) -> int: ...
+    def cancel(self) -> None: ...
+    def result(self) -> T_co: ...
+    def release(self) -> None: ...
 
 
 class Driver:
@@ -94,7 +107,7 @@ class Driver:
             code = ErrorCode.closed
             raise Error(_core.errno_of(code), "the connection was closed", code)
 
-    async def finish(self, operation: _core.Operation[T]) -> T:
+    async def finish(self, operation: Ending[T]) -> T:
         """Return the result of an operation, when it has ended.
 
         Raises
@@ -153,7 +166,7 @@ class Driver:
         finally:
             del stopped
 
-    async def _end_of(self, operation: _core.Operation[T]) -> None:
+    async def _end_of(self, operation: Ending[object]) -> None:
         """Return at the operation's end, or sooner."""
         number = operation.number
         future = self._waiting[number] = self._loop.create_future()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import select
 import socket
+import time
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -23,6 +25,8 @@ from .listener import Listener
 __all__ = ["Context"]
 
 T = TypeVar("T")
+# What others change is looked at so often, in seconds.
+_longest_sleep = 0.05
 logger = logging.getLogger("ucx")
 
 
@@ -32,7 +36,16 @@ class Context:
     One event loop at a time runs. It drives what others have begun, too.
     """
 
-    __slots__ = ("__weakref__", "_calls", "_drivers", "_has_missed", "_late", "allocators", "core")
+    __slots__ = (
+        "__weakref__",
+        "_anywhere",
+        "_calls",
+        "_drivers",
+        "_has_missed",
+        "_late",
+        "allocators",
+        "core",
+    )
 
     def __init__(
         self,
@@ -52,6 +65,8 @@ class Context:
         # What is told by numbers, and what was told while no loop ran.
         self._calls: dict[int, Callable[[], Callable[[], None] | None]] = {}
         self._late: set[int] = set()
+        # The numbers that are told where no loop runs, too.
+        self._anywhere: set[int] = set()
         self._has_missed = False
         self.allocators: dict[str, Callable[[int], Buffer]] = {"host": bytearray}
 
@@ -68,16 +83,22 @@ class Context:
             driver.miss()
         return driver
 
-    def listen_to(self, number: int, call: Callable[[], None], *, keep: bool = False) -> None:
+    def listen_to(
+        self, number: int, call: Callable[[], None], *, keep: bool = False, anywhere: bool = False
+    ) -> None:
         """Have a method called whenever the worker tells a number.
 
-        Its object is kept only where `keep` says so.
+        Its object is kept only where `keep` says so. It is called in a running loop, and with
+        `anywhere` also in calls that drive the worker themselves.
         """
         self._calls[number] = (lambda: call) if keep else weakref.WeakMethod(call)
+        if anywhere:
+            self._anywhere.add(number)
 
     def forget(self, number: int) -> None:
         """Have nothing called for a number any more."""
         self._calls.pop(number, None)
+        self._anywhere.discard(number)
 
     def tell(self, number: int) -> None:
         """Pass on a number that the worker told."""
@@ -85,7 +106,7 @@ class Context:
             told = self._calls[number]()
             if told is None:
                 del self._calls[number]
-            elif _is_in_loop():
+            elif _is_in_loop() or number in self._anywhere:
                 told()
             else:
                 self._late.add(number)
@@ -128,6 +149,32 @@ class Context:
 
     def progress(self) -> bool:
         """Make a round of progress."""
+        return self._turn() == 0
+
+    def drive_until(self, condition: Callable[[], object], timeout: float | None = None) -> bool:
+        """Make progress until a condition holds. The thread sleeps while nothing happens.
+
+        Returns
+        -------
+        bool
+            Whether it holds: False after `timeout` seconds.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        events = select.poll()
+        events.register(self.core.event_fd, select.POLLIN)
+        while not condition():
+            left = _longest_sleep if end is None else min(end - time.monotonic(), _longest_sleep)
+            if left < 0:
+                return False
+            again = self._turn()
+            if again != 0 and not condition():
+                events.poll(1000 * (left if again is None else min(left, again)))
+        if _is_in_loop():
+            self.driver().soon()  # the loop's timer is of the turn before
+        return True
+
+    def _turn(self) -> float | None:
+        """Make a round of progress. Return the seconds until the next one; 0 if it was busy."""
         try:
             ended, again = self.core.turn(1)
             for number in ended:
@@ -137,7 +184,7 @@ class Context:
             for driver in self._drivers.values():
                 driver.miss()
             raise
-        return bool(ended) or again == 0
+        return 0 if ended else again
 
     def listen(
         self,

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../../.."
 python=${1:-python3}
 packages=(nanobind==3.1.0 scikit-build-core==1.1.2 numpy==2.4.6 pytest==9.2.0 mypy==2.4.1 ruff==0.17.6 uvloop==0.22.1
   # What people open URLs with (python/tests/test_fsspec*.py); torch is too large, and tested by hand.
-  fsspec==2026.9.0 pandas==3.1.1 pyarrow==26.0.1 zarr==3.1.6 h5py==3.16.0)
+  fsspec==2026.9.0 pandas==3.1.1 pyarrow==26.0.1 zarr==3.1.6 h5py==3.16.0 pillow==13.0.0)
 
 version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 headers=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "pipes/pipe_introduction.hpp"
+#include "pipes/pipe_meeting.hpp"
 #include "support/basics/changed_variable.hpp"
 #include "support/basics/soon.hpp"
 #include "support/files/temporary_directory.hpp"
@@ -20,6 +21,7 @@
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/message.hpp"
+#include "ucx/pipe_stream.hpp"
 #include "ucx/request.hpp"
 #include "ucx/server.hpp"
 #include "ucx/url.hpp"
@@ -134,6 +136,13 @@ class BrokerOfWays : public testing::Test {
   server there_;
   const pipe_broker broker_{there_};
 };
+
+TEST(PipeMeetingTime, LetsTheServerTakeAsLongAsTheMeeting) {
+  EXPECT_EQ(time_for_the_server({}), 30s);
+  EXPECT_EQ(time_for_the_server({.connect_timeout = 90s}), 90s);
+  EXPECT_EQ(time_for_the_server({.connect_timeout = 3s}), 3s);
+  EXPECT_EQ(time_for_the_server({.connect_timeout = 1ms}), 1s);
+}
 
 TEST_F(BrokerOfWays, KeepsAnEndThatCameByAnotherWayFromNone) {
   if (!there_.url().starts_with("ucxs://")) GTEST_SKIP() << "this build has no TLS";

@@ -15,7 +15,15 @@ from .ucx_object import UCXObject
 if TYPE_CHECKING:
     from .ucx_memory_handle import UCXMemoryHandle
 
-__all__ = ["Feature", "UCXContext"]
+__all__ = ["AllocatorType", "Feature", "UCXContext"]
+
+
+class AllocatorType(enum.Enum):
+    """The memory that an allocator of `UCXWorker.register_am_allocator` makes."""
+
+    HOST = 0
+    CUDA = 1
+    UNSUPPORTED = 2
 
 
 class Feature(enum.Enum):
@@ -38,6 +46,7 @@ _names = {
     Feature.STREAM: "stream",
     Feature.AM: "am",
 }
+_of_messages = {Feature.TAG, Feature.STREAM, Feature.AM}
 # Transports of one host. A context that has these alone uses shared memory.
 _of_one_host = {"cma", "knem", "mm", "posix", "self", "shm", "sm", "sysv", "xpmem"}
 _usual = (Feature.TAG, Feature.WAKEUP, Feature.STREAM, Feature.AM, Feature.RMA)
@@ -51,7 +60,8 @@ class UCXContext(UCXObject):
     config_dict : mapping of str to str, optional
         UCX's configuration: keys without the prefix ``UCX_``.
     feature_flags : iterable of Feature
-        What it is for. Memory needs ``Feature.RMA``; waits always have ``Feature.WAKEUP``.
+        What it is for. Memory needs ``Feature.RMA``, messages ``TAG``, ``AM`` or ``STREAM``; waits
+        always have ``WAKEUP``.
 
     Raises
     ------
@@ -65,7 +75,10 @@ class UCXContext(UCXObject):
         feature_flags: Iterable[Feature] = _usual,
     ) -> None:
         super().__init__()
-        names = {_names[each] for each in feature_flags if each in _names}
+        self._features = frozenset(feature_flags)
+        names = {_names[each] for each in self._features if each in _names}
+        if self._features & _of_messages:
+            names.add("am")  # all messages of the library are
         config = dict(config_dict or {})
         transports = config.get("TLS", os.environ.get("UCX_TLS", "")).split(",")
         if _of_one_host.issuperset(transports):

@@ -77,11 +77,33 @@ class UCXRequest:
 class Flight:
     """An operation in flight, and the requests that wait for it."""
 
-    __slots__ = ("doing", "endpoint", "failure", "has_result", "operation", "requests")
+    __slots__ = (
+        "_check",
+        "doing",
+        "endpoint",
+        "failure",
+        "has_result",
+        "is_receive",
+        "operation",
+        "requests",
+    )
 
-    def __init__(self, operation: Operation[None], doing: str, endpoint: int | None) -> None:
-        """Note an operation, and the number of its endpoint; None is that of all endpoints."""
+    def __init__(
+        self,
+        operation: Operation[Any],
+        doing: str,
+        endpoint: int | None,
+        *,
+        is_receive: bool = False,
+        check: Callable[[Any], Exception | None] | None = None,
+    ) -> None:
+        """Note an operation, and the number of its endpoint; None is that of all endpoints.
+
+        `check` gets its result, and tells what is wrong with that. No flush waits for a receive.
+        """
         self.operation = operation
+        self.is_receive = is_receive
+        self._check = check
         self.doing = doing
         self.endpoint = endpoint
         self.requests: list[UCXRequest] = []
@@ -92,7 +114,8 @@ class Flight:
         """Give back the buffers of the ended operation. Returns why it failed. Idempotent."""
         if not self.has_result:
             try:
-                self.operation.result()
+                result = self.operation.result()
+                self.failure = None if self._check is None else self._check(result)
             except Error as failed:
                 self.failure = failure_of(failed, self.doing)
             self.has_result = True

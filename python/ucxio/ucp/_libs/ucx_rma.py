@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..._buffer import Buffer
 from ..._core import KeyedRegion, Operation, size_of_buffer
@@ -13,6 +13,11 @@ from .ucx_request import UCXRequest
 from .ucx_rkey import UCXRkey
 
 __all__ = ["RemoteMemory"]
+
+_Start: TypeAlias = "Callable[[KeyedRegion, Buffer, int, int], Operation[None]]"
+_Call: TypeAlias = tuple[
+    Callable[..., object] | None, tuple[Any, ...] | None, Mapping[str, Any] | None
+]
 
 
 class RemoteMemory:
@@ -79,8 +84,8 @@ class RemoteMemory:
         UCXRequest or None
             None where it has ended: the function is not called then.
         """
-        operation = self._begin(KeyedRegion.put, "put_nb", memory, offset, size)
-        return self._requested(operation, "put_nb", (cb_func, cb_args, cb_kwargs))
+        call = (cb_func, cb_args, cb_kwargs)
+        return self._requested(KeyedRegion.put, "put_nb", memory, offset, size, call)
 
     def get_nb(
         self,
@@ -92,8 +97,8 @@ class RemoteMemory:
         size: int = 0,
     ) -> UCXRequest | None:
         """Read the memory into a writable buffer. Otherwise as `put_nb`."""
-        operation = self._begin(KeyedRegion.get, "get_nb", memory, offset, size)
-        return self._requested(operation, "get_nb", (cb_func, cb_args, cb_kwargs))
+        call = (cb_func, cb_args, cb_kwargs)
+        return self._requested(KeyedRegion.get, "get_nb", memory, offset, size, call)
 
     def put_nbi(self, memory: Buffer, size: int = 0, offset: int = 0) -> bool:
         """Write a buffer to the memory. It is at the peer after a flush.
@@ -104,8 +109,7 @@ class RemoteMemory:
             Whether the buffer may be changed. Where not, it may after a flush of the endpoint or
             worker, which tells of a failure, too.
         """
-        operation = self._begin(KeyedRegion.put, "put_nbi", memory, offset, size)
-        return self._rkey.ep.worker._start_implicit(operation, "put_nbi", self._rkey.ep._number)
+        return self._implicit(KeyedRegion.put, "put_nbi", memory, offset, size)
 
     def get_nbi(self, memory: Buffer, size: int = 0, offset: int = 0) -> bool:
         """Read the memory into a writable buffer.
@@ -116,16 +120,10 @@ class RemoteMemory:
             Whether the bytes are in place. Where not, they are after a flush of the endpoint or
             worker, which tells of a failure, too.
         """
-        operation = self._begin(KeyedRegion.get, "get_nbi", memory, offset, size)
-        return self._rkey.ep.worker._start_implicit(operation, "get_nbi", self._rkey.ep._number)
+        return self._implicit(KeyedRegion.get, "get_nbi", memory, offset, size)
 
     def _begin(
-        self,
-        start: Callable[[KeyedRegion, Buffer, int, int], Operation[None]],
-        doing: str,
-        memory: Buffer,
-        offset: int,
-        size: int,
+        self, start: _Start, doing: str, memory: Buffer, offset: int, size: int
     ) -> Operation[None]:
         self._rkey._check()
         count = size or size_of_buffer(memory)
@@ -137,13 +135,16 @@ class RemoteMemory:
             raise failure_of(failed, doing) from failed
 
     def _requested(
-        self,
-        operation: Operation[None],
-        doing: str,
-        call: tuple[Callable[..., object] | None, tuple[Any, ...] | None, Mapping[str, Any] | None],
+        self, start: _Start, doing: str, memory: Buffer, offset: int, size: int, call: _Call
     ) -> UCXRequest | None:
+        operation = self._begin(start, doing, memory, offset, size)
         endpoint = self._rkey.ep
         return endpoint.worker._start(operation, doing, endpoint._number, call)
+
+    def _implicit(self, start: _Start, doing: str, memory: Buffer, offset: int, size: int) -> bool:
+        operation = self._begin(start, doing, memory, offset, size)
+        endpoint = self._rkey.ep
+        return endpoint.worker._start_implicit(operation, doing, endpoint._number)
 
     def __repr__(self) -> str:
         return f"<ucxio.ucp RemoteMemory, {self._length} bytes at {self._base:#x}>"

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import os
+import select
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..._core import Operation, PlainWorker
+from ..._buffer import Buffer
+from ..._core import MessageWorker, Operation, PlainWorker
 from ...errors import Error
 from ..address import UCXAddress
 from ..exceptions import UCXBaseException, UCXCloseError, UCXError, failure_of, translated
-from .ucx_context import UCXContext
+from .ucx_context import AllocatorType, Feature, UCXContext
 from .ucx_object import UCXObject
 from .ucx_request import Flight, UCXRequest
 
+if TYPE_CHECKING:
+    from .ucx_endpoint import UCXEndpoint
+
 __all__ = ["UCXWorker"]
+
+logger = logging.getLogger("ucx")
 
 # The rounds of progress that a call makes at most, so that it returns where a peer never stops.
 _rounds = 1024
@@ -54,6 +63,14 @@ class UCXWorker(UCXObject):
         self._due: dict[UCXRequest, None] = {}
         # Failures that no call has told yet, by the numbers of endpoints.
         self._failures: dict[int, Exception] = {}
+        # For messages: who is told of news by the core's numbers, and of which there are any.
+        self._messages: MessageWorker | None = None
+        self._listening: dict[int, weakref.WeakMethod[Callable[[], None]]] = {}
+        self._news: dict[int, None] = {}
+        self._endpoints: weakref.WeakSet[UCXEndpoint] = weakref.WeakSet()
+        self._allocators: dict[AllocatorType, Callable[[int], Buffer]] = {
+            AllocatorType.HOST: bytearray
+        }
         context._children.add(self)
 
     def _opened(self) -> PlainWorker:
@@ -68,7 +85,8 @@ class UCXWorker(UCXObject):
                     each.operation.cancel()
                 self.progress()  # tells of the ends
         finally:
-            self._core = None
+            self._core = self._messages = None
+            self._listening.clear()
             self._flights.clear()
             self._due.clear()
 
@@ -109,6 +127,67 @@ class UCXWorker(UCXObject):
             raise failure
         return True
 
+    def _start_receive(
+        self,
+        operation: Operation[Any],
+        doing: str,
+        endpoint: int | None,
+        call: tuple[Callable[..., object] | None, tuple[Any, ...] | None, Mapping[str, Any] | None],
+        check: Callable[[Any], Exception | None] | None = None,
+    ) -> UCXRequest | None:
+        """Return a request for a receive; None where it has ended."""
+        flight = Flight(operation, doing, endpoint, is_receive=True, check=check)
+        if operation.done:
+            failure = flight.end()
+            if failure is not None:
+                raise failure
+            return None
+        request = UCXRequest(doing, call[0], call[1] or (), call[2] or {}, flight)
+        self._add(flight)
+        request._wait_for(flight)
+        return request
+
+    def _message_core(self, feature: Feature | None = None) -> MessageWorker:
+        """Return what messages go by. Without a feature, those of any kind."""
+        core = self._opened()
+        wanted = {Feature.TAG, Feature.AM, Feature.STREAM} if feature is None else {feature}
+        if not wanted & self._context._features:
+            names = " or ".join(f"`{each}`" for each in sorted(wanted, key=str))
+            raise ValueError(f"UCXContext must be created with {names}")
+        if self._messages is None:
+            with translated("UCXWorker"):
+                self._messages = core.messages()
+        return self._messages
+
+    @property
+    def _is_for_keys(self) -> bool:
+        return Feature.RMA in self._context._features
+
+    def _listen_to(self, number: int, call: Callable[[], None]) -> None:
+        """Have a method called when there is news of a number. Its object is not kept."""
+        listening = self._listening
+        listening[number] = weakref.WeakMethod(call, lambda _: listening.pop(number, None))
+        self._news[number] = None  # there may be some
+
+    def _forget(self, number: int) -> None:
+        self._listening.pop(number, None)
+        self._news.pop(number, None)
+
+    def _call(self, function: Callable[..., object], *arguments: Any, **keywords: Any) -> None:
+        """Call a function of the program's."""
+        try:
+            function(*arguments, **keywords)
+        except Exception:
+            logger.exception("Exception in %r of ucxio", function)
+
+    def _drive_until(self, condition: Callable[[], object]) -> None:
+        """Make progress until a condition holds. The thread sleeps while nothing happens."""
+        events = select.poll()
+        events.register(self._opened().event_fd, select.POLLIN)
+        while not condition():
+            if not self.progress() and not condition() and self.arm():
+                events.poll(50)
+
     def _add(self, flight: Flight) -> None:
         number = flight.operation.number
         self._flights[number] = flight
@@ -116,7 +195,7 @@ class UCXWorker(UCXObject):
             self._untold.append(number)  # another thread may have been told meanwhile
 
     def _flights_of(self, endpoint: int | None) -> list[Flight]:
-        flights = list(self._flights.values())
+        flights = [each for each in self._flights.values() if not each.is_receive]
         return [each for each in flights if endpoint is None or each.endpoint == endpoint]
 
     def _take_failure(self, endpoint: int | None) -> Exception | None:
@@ -130,10 +209,13 @@ class UCXWorker(UCXObject):
         """Count an end down. It can be told again where an exception came in the middle."""
         flight = self._flights.get(number)
         if flight is None:
+            if number in self._listening:
+                self._news[number] = None
             return
         failure = flight.end()
         has_function = any(each._call is not None for each in flight.requests)
-        if failure is not None and not has_function and flight.endpoint is not None:
+        is_told = has_function or flight.is_receive
+        if failure is not None and not is_told and flight.endpoint is not None:
             self._failures.setdefault(flight.endpoint, failure)
         for each in flight.requests:
             if each._ended(flight):
@@ -161,6 +243,7 @@ class UCXWorker(UCXObject):
                 self._looks_at_all = False
                 flights = list(self._flights.items())
                 self._untold.extend(number for number, each in flights if each.operation.done)
+                self._news.update(dict.fromkeys(self._listening))
             ended, is_busy = core.progress(_rounds)
             self._untold.extend(ended)
             while self._untold:
@@ -169,6 +252,11 @@ class UCXWorker(UCXObject):
             for each in list(self._due):
                 each._tell()
                 self._due.pop(each, None)
+            for number in list(self._news):
+                self._news.pop(number, None)
+                told = self._listening[number]() if number in self._listening else None
+                if told is not None:
+                    told()
         except Error as failed:
             self._looks_at_all = True
             raise failure_of(failed, "progress") from failed
@@ -210,6 +298,46 @@ class UCXWorker(UCXObject):
         self._opened()
         if not req.closed():
             req._started.operation.cancel()
+
+    def cancel_inflight_messages(self) -> int:
+        """Give up all receives that wait. Return how many: their functions get UCXCanceled."""
+        waiting = [each for each in self._flights.values() if each.is_receive]
+        for each in waiting:
+            each.operation.cancel()
+        return len(waiting) + sum(each._cancel_active() for each in list(self._endpoints))
+
+    def tag_probe(self, tag: int) -> bool:
+        """Return whether a message with a tag has come that no receive took."""
+        with translated("tag_probe"):
+            return self._message_core(Feature.TAG).probe(tag)
+
+    def register_am_allocator(
+        self, allocator: Callable[[int], Buffer], allocator_type: AllocatorType
+    ) -> None:
+        """Have `am_recv_nb` make its buffers by a function.
+
+        Parameters
+        ----------
+        allocator : callable
+            Gets the number of bytes, and returns a buffer of so many.
+        allocator_type : AllocatorType
+            ``HOST``, where `bytearray` is the default, or ``CUDA``, for what the peer sent from
+            memory of a CUDA device.
+
+        Raises
+        ------
+        UCXError
+            There is no such type.
+        """
+        if allocator_type not in (AllocatorType.HOST, AllocatorType.CUDA):
+            raise UCXError(f"{allocator_type} is no type of allocator")
+        self._allocators[allocator_type] = allocator
+
+    def _allocate(self, is_of_device: bool, length: int) -> Buffer:
+        kind = AllocatorType.CUDA if is_of_device else AllocatorType.HOST
+        if kind not in self._allocators:
+            raise UCXError(f"no allocator of {kind} is registered")
+        return self._allocators[kind](length)
 
     def get_address(self) -> UCXAddress:
         """Return the address by which other programs connect."""
