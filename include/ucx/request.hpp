@@ -220,7 +220,7 @@ class [[nodiscard]] UCXIO_EXPORT request {
   }
 
   /// Gives a read other memory to fill, of equal size. Returns false, and changes nothing, after
-  /// bytes have begun to arrive, and for any other operation.
+  /// bytes have begun to arrive, unless they could be moved, and for any other operation.
   /// Lifetime: `into`, until the request is done. The earlier memory is free again.
   bool rebind(std::span<std::byte> into) noexcept;
 

@@ -11,9 +11,17 @@
 
 namespace ucx::detail {
 
+bool staged_transfer::move_read(std::span<std::byte> into) noexcept {
+  if (into_.empty() || into.size() != into_.size() || !in_order_) return false;
+  std::memmove(into.data(), into_.data(), ended_);
+  into_ = into;
+  return true;
+}
+
 void staged_transfers::add(staged_transfer& started) noexcept {
   started.posted_ = 0;
   started.ended_ = 0;
+  started.in_order_ = true;
   waiting_.push_back(started);
   post();
 }
@@ -75,11 +83,24 @@ staged_piece& staged_transfers::take(std::size_t size) {
     idle_[kind].remove(*idle);
     return *idle;
   }
+  if (memory_ + rooms[kind] > most_memory) free_idle();
   auto made = std::make_unique<staged_piece>();
   made->line = this;
   made->kind = kind;
   made->bytes = std::make_unique_for_overwrite<std::byte[]>(rooms[kind]);
-  return *all_.emplace_back(std::move(made));
+  all_.push_back(std::move(made));
+  memory_ += rooms[kind];
+  return *all_.back();
+}
+
+void staged_transfers::free_idle() noexcept {
+  for (auto& idle : idle_) {
+    while (staged_piece* const each = idle.front()) {
+      idle.remove(*each);
+      memory_ -= rooms[each->kind];
+    }
+  }
+  std::erase_if(all_, [](const auto& each) { return !each->linked(); });
 }
 
 ucs_status_ptr_t staged_transfers::start(staged_piece& piece, const staged_transfer& of) {
@@ -113,6 +134,7 @@ void staged_transfers::piece_ended(staged_piece& piece, ucs_status_t status) noe
     if (owner->from_.empty()) {
       std::memcpy(owner->into_.data() + piece.offset, piece.bytes.get(), piece.size);
     }
+    if (piece.offset != owner->ended_) owner->in_order_ = false;
     owner->ended_ += piece.size;
   }
   give_back(piece);

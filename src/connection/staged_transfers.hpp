@@ -47,6 +47,10 @@ class staged_transfer : public list_hook<staged_turn_tag> {
   /// more. Of one without bytes: UCX has all that came before it.
   virtual void staged_ended(ucs_status_t status) noexcept = 0;
 
+  /// Gives a read other memory of the same size, with what has come. Returns false where that is
+  /// not known.
+  bool move_read(std::span<std::byte> into) noexcept;
+
   // Set by the operation before it is added.
   std::span<std::byte> into_;        // of a read
   std::span<const std::byte> from_;  // of a write
@@ -60,6 +64,7 @@ class staged_transfer : public list_hook<staged_turn_tag> {
 
   std::size_t posted_ = 0;
   std::size_t ended_ = 0;
+  bool in_order_ = true;  // the first `ended_` bytes are those that have ended
 };
 
 /// The line of a connection's staged transfers. UCX gets their pieces in the order in which they
@@ -70,10 +75,10 @@ class staged_transfer : public list_hook<staged_turn_tag> {
 class staged_transfers {
  public:
   /// UCX has rooms of so many bytes at once, and so many pieces.
-  static constexpr std::size_t most_bytes = std::size_t{1} << 20U;
+  static constexpr std::size_t most_bytes = std::size_t{2} << 20U;
   static constexpr std::size_t most_pieces = 256;
-  /// A read asks for so much at once.
-  static constexpr std::size_t longest_read = std::size_t{64} << 10U;
+  /// A read asks for so much at once: each question costs either side two system calls.
+  static constexpr std::size_t longest_read = std::size_t{256} << 10U;
   /// UCX sends what it emulates in segments as long as this side's, and ends a process whose own
   /// are shorter (tcp_ep.c, `hdr->length <= rx_seg_size`). So long are those of each UCX over TCP,
   /// with room for headers.
@@ -93,7 +98,10 @@ class staged_transfers {
   bool has_written() const noexcept { return has_written_; }
 
  private:
-  static constexpr std::array<std::size_t, 3> rooms{256, 8192, longest_read};
+  static constexpr std::array<std::size_t, 4> rooms{256, 8192, std::size_t{64} << 10U,
+                                                    longest_read};
+  /// Of all rooms, with those that wait to be used again.
+  static constexpr std::size_t most_memory = 2 * most_bytes;
   /// Returns the index of the room for so many bytes.
   static std::size_t kind_of(std::size_t size) noexcept;
 
@@ -101,6 +109,7 @@ class staged_transfers {
   void post() noexcept;
   bool post_piece(staged_transfer& of);
   staged_piece& take(std::size_t size);
+  void free_idle() noexcept;
   ucs_status_ptr_t start(staged_piece& piece, const staged_transfer& of);
   void piece_ended(staged_piece& piece, ucs_status_t status) noexcept;
   void give_back(staged_piece& piece) noexcept;
@@ -111,7 +120,8 @@ class staged_transfers {
   intrusive_list<staged_piece, staged_piece_tag> in_flight_;
   std::array<intrusive_list<staged_piece, staged_piece_tag>, rooms.size()> idle_;
   std::vector<std::unique_ptr<staged_piece>> all_;
-  std::size_t bytes_ = 0;  // of the rooms in flight
+  std::size_t bytes_ = 0;   // of the rooms in flight
+  std::size_t memory_ = 0;  // of all rooms
   bool posting_ = false;
   bool has_written_ = false;
 };

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <coroutine>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -17,10 +18,15 @@
 #include "support/bytes/pattern.hpp"
 #include "support/handlers/fire.hpp"
 #include "support/transports/connection_conformance.hpp"
+#include "support/transports/ipv6.hpp"
 #include "support/transports/network.hpp"
+#include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/remote_region.hpp"
+#include "ucx/server.hpp"
+#include "ucx/url.hpp"
+#include "ucx/version.hpp"
 
 namespace ucx::test {
 namespace {
@@ -251,6 +257,31 @@ INSTANTIATE_TEST_SUITE_P(Modes, ConformanceBServers,
                          testing::Values(progress_mode::caller, progress_mode::polling_thread,
                                          progress_mode::sleeping_thread, progress_mode::external),
                          [](const auto& chosen) { return name_of(chosen.param); });
+
+/// A server by plain UCX; where UCX speaks no IPv6 there, it says so.
+TEST(ConformanceGServers, G9_ServersAreReachedByBothFamilies) {
+  if (!has_ipv6()) GTEST_SKIP() << "this machine has no ::1";
+  std::error_code ec;
+  server_options options{.bind = "127.0.0.1:0,[::1]:0"};
+  options.context.transports = {"ucx"};
+  server both(options, ec);
+  if (ucx_version() < version_number{1, 14, 0}) {
+    EXPECT_EQ(ec, errc::not_supported);
+    return;
+  }
+  ASSERT_FALSE(ec) << ec.message();
+  const std::vector<std::byte> memory = pattern(100'000);
+  const publication p = both.publish("m", std::span(memory));
+  const std::uint16_t port = both.address().socket.port();
+  for (const char* const host : {"127.0.0.1", "::1"}) {
+    client_options by;
+    if (std::string(host) == "::1") by.context.configuration = {{"TCP_AF_PRIO", "inet6"}};
+    client reader(url(host, port), by);
+    std::vector<std::byte> into(memory.size());
+    reader.open("m", access::read).read_at(0, into);
+    EXPECT_TRUE(holds_pattern(into)) << host;
+  }
+}
 
 }  // namespace
 }  // namespace ucx::test

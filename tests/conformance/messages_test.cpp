@@ -499,5 +499,53 @@ INSTANTIATE_TEST_SUITE_P(Messages, ConformanceCRoom, testing::ValuesIn(every_mes
 INSTANTIATE_TEST_SUITE_P(Adopted, ConformanceCRoom, testing::ValuesIn(adopted_message_pairs()),
                          name_of_messages);
 
+/// Many peers of one worker, whose messages it does not take.
+class ConformanceCPeers : public testing::TestWithParam<route> {};
+
+TEST_P(ConformanceCPeers, G8_UntakenMessagesOfAllPeersAreBounded) {
+  constexpr std::size_t number = std::size_t{1} << 20U;
+  constexpr std::size_t count = 30;  // with a window of 4 MiB each
+  context_options wanted = context_options_for(GetParam());
+  wanted.features = feature::am | feature::wakeup;
+  const context there(wanted);
+  const context here(wanted);
+  worker receiver(there, {.progress = progress_mode::sleeping_thread, .untaken_messages = number});
+  worker sender(here);
+  std::vector<endpoint> peers;
+  for (std::size_t i = 0; i < count; ++i) peers.emplace_back(sender, receiver.address());
+  for (endpoint& each : peers) each.wait_connected();
+  const std::vector<std::byte> bytes = pattern(1000);
+  const send_options options{.memory = send_memory::copied, .backpressure = backpressure::fail};
+  std::size_t sent = 0;
+  std::error_code ec;
+  // Until there was no credit for a while, which comes of the receiver's own accord.
+  for (auto last = std::chrono::steady_clock::now();
+       std::chrono::steady_clock::now() - last < 100ms; sender.progress()) {
+    for (endpoint& each : peers) {
+      each.post_send(1, bytes, 0, options, ec);
+      EXPECT_TRUE(!ec || ec == errc::would_block) << ec.message();
+      if (ec) continue;
+      ++sent;
+      last = std::chrono::steady_clock::now();
+    }
+  }
+  EXPECT_GE(sent, count) << "each has credit for one";
+  EXPECT_LE(sent * bytes.size(), number);
+  for (std::size_t taken = 0; taken < sent; ++taken) {
+    std::vector<std::byte> into(1000);
+    request receive = receiver.start_receive(1, into);
+    receive.wait();
+    ASSERT_TRUE(holds_pattern(into)) << taken;
+  }
+  for (endpoint& each : peers) {
+    each.send(2, bytes, {.until = send_until::reusable}, ec);
+    EXPECT_FALSE(ec) << ec.message();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, ConformanceCPeers,
+                         testing::Values(route::tcp_by_address, route::shared_memory),
+                         [](const auto& instance) { return to_string(instance.param); });
+
 }  // namespace
 }  // namespace ucx::test

@@ -135,8 +135,7 @@ TEST_P(ClientDeath, OfAKilledServerEndsEachRequest) {
 }
 
 TEST_P(ClientDeath, OfAStoppedServerEndsEachRequestInTime) {
-  for (const request_kind& kind : requests_of_both()) {
-    SCOPED_TRACE(kind.name);
+  lose_many([](const request_kind& kind) {
     served_store_peer served(GetParam(), client_deadline);
     served.peer->process().stop();
     const clock::time_point begin = clock::now();
@@ -151,7 +150,7 @@ TEST_P(ClientDeath, OfAStoppedServerEndsEachRequestInTime) {
     }
     EXPECT_LT(took, patience(client_heartbeat + 10s));
     served.peer->process().resume();
-  }
+  });
 }
 
 std::string name_of_client_death(const testing::TestParamInfo<std::string>& each) {

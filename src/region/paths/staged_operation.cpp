@@ -4,6 +4,7 @@
 
 #include "connection/endpoint_core.hpp"
 #include "connection/write_tracker.hpp"
+#include "cuda/device_pointer.hpp"
 #include "region/paths/peer_region.hpp"
 #include "ucp/status.hpp"
 #include "worker/worker_core.hpp"
@@ -61,6 +62,10 @@ void staged_operation::leave(std::error_code why) noexcept {
   if (done()) return;
   endpoint()->staged()->leave(*this);
   abandon(why);
+}
+
+bool staged_operation::rebind(std::span<std::byte> into) noexcept {
+  return !done() && is_on_host(into) && move_read(into);
 }
 
 void staged_operation::recycle() noexcept {

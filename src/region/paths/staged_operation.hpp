@@ -26,6 +26,7 @@ class staged_operation final : public rma_operation, private staged_transfer {
 
   void give_up(errc why) noexcept override;
   void connection_failed(std::error_code why) noexcept override;
+  bool rebind(std::span<std::byte> into) noexcept override;
 
  protected:
   void recycle() noexcept override;

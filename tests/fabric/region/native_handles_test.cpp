@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <ucp/api/ucp.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -68,6 +69,38 @@ TEST(NativeHandles, OfRegionsServeUcxsOwnCalls) {
                                        region.native_key(), &params)),
             UCS_OK);
   EXPECT_TRUE(holds_pattern(into.bytes()));
+}
+
+/// Allocated memory, and the program's own: UCX takes the registration with its calls.
+TEST(NativeHandles, OfMemoryServeGetsAndPuts) {
+  connected_pair pair(one_host_pair());
+  memory_region owned = pair.allocate(handled_size);
+  const remote_region region(*pair.connection, owned.descriptor());
+  std::vector<std::byte> mine(handled_size);
+  const memory_region registered[] = {
+      memory_region::allocate(pair.reader_context(), handled_size, access::read),
+      memory_region(pair.reader_context(), std::span(mine), access::read)};
+  ucp_ep* const connection = pair.connection->native_handle();
+  const std::uint64_t there = owned.descriptor().address;
+  for (const memory_region& here : registered) {
+    ASSERT_NE(here.native_handle(), nullptr);
+    ucp_request_param_t params = {};
+    params.op_attr_mask = UCP_OP_ATTR_FIELD_MEMH;
+    params.memh = here.native_handle();
+    const std::uint64_t seed = &here == registered ? 3 : 4;
+    fill_pattern(here.bytes(), seed);
+    EXPECT_EQ(wait_for(pair, ucp_put_nbx(connection, here.bytes().data(), handled_size, there,
+                                         region.native_key(), &params)),
+              UCS_OK);
+    const ucp_request_param_t none = {};
+    EXPECT_EQ(wait_for(pair, ucp_ep_flush_nbx(connection, &none)), UCS_OK);
+    EXPECT_TRUE(holds_pattern(owned.bytes(), seed));
+    std::ranges::fill(here.bytes(), std::byte{0});
+    EXPECT_EQ(wait_for(pair, ucp_get_nbx(connection, here.bytes().data(), handled_size, there,
+                                         region.native_key(), &params)),
+              UCS_OK);
+    EXPECT_TRUE(holds_pattern(here.bytes(), seed));
+  }
 }
 
 TEST(NativeHandles, OfMemoryOutliveWhatItWasMadeFrom) {

@@ -74,8 +74,8 @@ struct crowd {
 };
 
 TEST(UntakenMessages, OfManyPeersKeepWithinTheNumber) {
-  constexpr std::size_t number = std::size_t{16} << 20U;
-  constexpr std::size_t count = 200;
+  constexpr std::size_t number = std::size_t{64} << 20U;
+  constexpr std::size_t count = 1000;
   crowd all(number, count);
   const std::size_t before = ::mallinfo2().uordblks;
   const std::size_t sent = all.flood(1000);
@@ -127,6 +127,43 @@ TEST(UntakenMessages, OfAPeerThatLeavesAreTheOthersRoomAtOnce) {
   EXPECT_LT(in_use(all.receiver()), full - floor_bytes) << "it used nothing";
   all.peers.clear();
   all.pair.network.advance(5s);
+  EXPECT_EQ(in_use(all.receiver()), 0U);
+}
+
+/// It says nothing of that: its silence does.
+TEST(UntakenMessages, OfALostPeerAreTheOthersRoomButForWhatItSent) {
+  constexpr std::size_t number = std::size_t{4} << 20U;
+  constexpr std::size_t sent_before = 3;
+  crowd all(number, 0);
+  fake_process& process = all.pair.network.add_process("lost");
+  std::error_code ec;
+  const context parent = detail::core_access::make_context(process.api(), {}, ec);
+  ASSERT_FALSE(ec);
+  worker driver(parent);
+  process.on_pump([&] { driver.progress(); });
+  endpoint lost(driver, all.receiver().address());
+  lost.wait_connected();
+  const std::vector<std::byte> bytes = pattern(1000, 5);
+  for (std::size_t i = 0; i < sent_before; ++i) lost.send(8, bytes);
+  for (int i = 0; i < 20; ++i) {  // behind it, which has more
+    all.peers.push_back(all.pair.connect());
+    all.peers.back().wait_connected();
+  }
+  ASSERT_GT(all.flood(1000), 0U);
+  ASSERT_EQ(all.flood(1000), 0U) << "all wait for credit";
+  process.kill();
+  all.pair.network.advance(30s);
+  EXPECT_GT(all.flood(1000), 0U) << "they have what it did not use";
+  EXPECT_LE(in_use(all.receiver()), number);
+  all.peers.clear();
+  while (all.receiver().take(7)) continue;
+  all.pair.network.advance(5s);
+  EXPECT_EQ(in_use(all.receiver()), sent_before * detail::units_of(1000) * window_unit);
+  for (std::size_t i = 0; i < sent_before; ++i) {
+    std::vector<std::byte> into(1000);
+    all.receiver().start_receive(8, into).wait();
+    EXPECT_TRUE(holds_pattern(into, 5));
+  }
   EXPECT_EQ(in_use(all.receiver()), 0U);
 }
 

@@ -1,5 +1,6 @@
 // Regions of peers that have UCX alone, and connections to these, over the simulation.
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "connection/staged_transfers.hpp"
 #include "support/basics/mentions.hpp"
 #include "support/bytes/pattern.hpp"
 #include "support/replaced/shortage.hpp"
@@ -164,6 +166,7 @@ TEST(ForeignRegion, ThatIsGivenUpTakesTheConnection) {
 // Over RMA that UCX emulates, bytes go through memory of the connection's.
 
 constexpr std::size_t long_size = std::size_t{3} << 20U;
+constexpr std::size_t two_pieces = 2 * detail::staged_transfers::longest_read;
 
 TEST(StagedTransfer, ThatIsGivenUpLeavesTheConnection) {
   foreign_pair all({}, long_size);
@@ -200,6 +203,49 @@ TEST(StagedTransfer, ThatIsCanceledEndsAtOnce) {
   EXPECT_FALSE(behind.error());
 }
 
+TEST(StagedTransfer, OfAReadMayGetOtherMemory) {
+  foreign_pair all({}, two_pieces);
+  const endpoint connection = all.connect();
+  remote_region region(connection, all.descriptor(), {.trusted_peer = true});
+  std::vector<std::byte> first(two_pieces, std::byte{7});
+  std::vector<std::byte> second(two_pieces);
+  std::vector<std::byte> third(two_pieces);
+  all.pair.reader_process.faults().delay(call::get, 10s, 2);
+  request read = region.start_read_at(0, first);
+  EXPECT_FALSE(read.rebind(std::span(second).first(two_pieces - 1)));
+  EXPECT_TRUE(read.rebind(second));
+  ASSERT_TRUE(all.pair.network.run_until([&] { return second.front() != std::byte{}; }));
+  EXPECT_TRUE(read.rebind(third)) << "with what has come";
+  std::ranges::fill(second, std::byte{7});
+  read.wait();
+  EXPECT_TRUE(holds_pattern(third));
+  EXPECT_TRUE(all_bytes_are(first, std::byte{7}));
+  EXPECT_TRUE(all_bytes_are(second, std::byte{7}));
+  EXPECT_FALSE(read.rebind(first)) << "it has ended";
+  request write = region.start_write_at(0, third);
+  EXPECT_FALSE(write.rebind(first));
+  EXPECT_FALSE(write.rebind({}));
+  write.wait();
+}
+
+TEST(StagedTransfer, OfAReadKeepsItsMemoryWhereOrderIsLost) {
+  foreign_pair all({}, two_pieces);
+  const endpoint connection = all.connect();
+  remote_region region(connection, all.descriptor(), {.trusted_peer = true});
+  std::vector<std::byte> first(two_pieces);
+  std::vector<std::byte> second(two_pieces, std::byte{7});
+  all.pair.reader_process.faults().delay(call::get, 10s, 1);
+  request read = region.start_read_at(0, first);
+  const auto has_come = [&] {
+    return first[detail::staged_transfers::longest_read] != std::byte{};
+  };
+  ASSERT_TRUE(all.pair.network.run_until(has_come));
+  EXPECT_FALSE(read.rebind(second));
+  read.wait();
+  EXPECT_TRUE(holds_pattern(first));
+  EXPECT_TRUE(all_bytes_are(second, std::byte{7}));
+}
+
 TEST(StagedTransfer, HasABoundOfWhatUcxHas) {
   foreign_pair all({}, long_size);
   const endpoint connection = all.connect();
@@ -209,12 +255,36 @@ TEST(StagedTransfer, HasABoundOfWhatUcxHas) {
   std::error_code ec;
   for (int i = 0; i < 10; ++i) region.read_at(0, into, {.timeout = 1s}, ec);
   EXPECT_EQ(ec, errc::timed_out);
-  EXPECT_EQ(all.pair.reader_process.count(call::get), 16U);
+  EXPECT_EQ(all.pair.reader_process.count(call::get), 8U);
   EXPECT_EQ(connection.state(), connection_state::active);
   all.pair.reader_process.faults().clear();
   all.pair.network.advance(60s);
   region.read_at(0, into);
   EXPECT_TRUE(holds_pattern(into));
+}
+
+/// Whatever sizes come one after the other.
+TEST(StagedTransfer, KeepsBoundedMemory) {
+  foreign_pair all({}, long_size);
+  const endpoint connection = all.connect();
+  remote_region region(connection, all.descriptor(), {.trusted_peer = true});
+  const auto in_use = [] {
+    const struct mallinfo2 told = ::mallinfo2();
+    return told.uordblks + told.hblkhd;
+  };
+  const std::size_t before = in_use();
+  for (const std::size_t size : {8000U, 60'000U, 250'000U}) {
+    std::vector<std::byte> into(std::size_t{4} << 20U);
+    std::vector<request> reads;
+    all.pair.reader_process.faults().delay(call::get, 10s, 0);
+    for (std::size_t at = 0; at + size <= into.size(); at += size) {
+      reads.push_back(region.start_read_at(7, std::span(into).subspan(at, size)));
+    }
+    all.pair.reader_process.faults().clear();
+    for (request& each : reads) each.wait();
+    EXPECT_TRUE(holds_pattern(std::span(into).first(size), 0, 7));
+  }
+  EXPECT_LT(in_use() - before, std::size_t{5} << 20U) << "4 MiB of it are of the transfers";
 }
 
 TEST(StagedTransfer, KeepsTheOrderOfWritesAndTheirFlush) {
