@@ -53,14 +53,19 @@ struct step_name {
   const char* name;
 };
 
-constexpr step_name all_steps[] = {
-    {last_step::connect, "before_a_word"},     {last_step::handshake, "in_the_handshake"},
-    {last_step::preamble, "after_the_preamble"}, {last_step::hello, "in_hello"},
-    {last_step::welcome, "after_hello"},       {last_step::frame, "in_a_frame"},
-    {last_step::question, "in_open"},          {last_step::open, "after_open"},
-    {last_step::create, "with_a_new_file"},    {last_step::read, "in_a_read"},
-    {last_step::write, "in_a_write"},          {last_step::meeting, "in_a_meeting"},
-    {last_step::close, "in_close"}};
+constexpr step_name all_steps[] = {{last_step::connect, "before_a_word"},
+                                   {last_step::handshake, "in_the_handshake"},
+                                   {last_step::preamble, "after_the_preamble"},
+                                   {last_step::hello, "in_hello"},
+                                   {last_step::welcome, "after_hello"},
+                                   {last_step::frame, "in_a_frame"},
+                                   {last_step::question, "in_open"},
+                                   {last_step::open, "after_open"},
+                                   {last_step::create, "with_a_new_file"},
+                                   {last_step::read, "in_a_read"},
+                                   {last_step::write, "in_a_write"},
+                                   {last_step::meeting, "in_a_meeting"},
+                                   {last_step::close, "in_close"}};
 
 void PrintTo(const step_name& step, std::ostream* out) { *out << step.name; }
 
@@ -138,8 +143,8 @@ class DyingClient : public testing::TestWithParam<std::tuple<step_name, std::str
     }
   }
   void wait_for_another_end(wire_peer& peer) {
-    const std::vector<std::byte> question = detail::encode(
-        detail::pipe_question{.name = "pipe", .address = "127.0.0.1:1"});
+    const std::vector<std::byte> question =
+        detail::encode(detail::pipe_question{.name = "pipe", .address = "127.0.0.1:1"});
     detail::parcel said;
     said.code = detail::parcel_code::message;
     said.kind = detail::message_kind::active;
