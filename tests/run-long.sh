@@ -31,9 +31,9 @@ whole() {
   local outcome=0
   cmake --build build/asan-whole --target ucxio-{unit,device,gpu,fabric,conformance}-tests ucxio-loaded-ucx &&
     build/asan-whole/bin/ucxio-loaded-ucx "$(tests/support/run/newest_ucx.sh --version)" &&
-    tests/support/run/run_ctest.sh build/asan-whole '^(unit|device|gpu|fabric|conformance)$' || outcome=1
+    tests/support/run/run_ctest.sh build/asan-whole '^(unit|device|gpu|fabric|conformance|socket)$' || outcome=1
   cmake --build build/tsan-whole --target ucxio-{unit,device,fabric,conformance}-tests &&
-    setarch "$(uname -m)" -R tests/support/run/run_ctest.sh build/tsan-whole '^(unit|device|fabric|conformance)$' || outcome=1
+    setarch "$(uname -m)" -R tests/support/run/run_ctest.sh build/tsan-whole '^(unit|device|fabric|conformance|socket)$' || outcome=1
   return $outcome
 }
 

@@ -284,9 +284,13 @@ class carrier_api final : public ucp_api {
   void am_data_release(ucp_worker_h worker, void* data) override {
     of(worker).buffers().give_back(data);
   }
-  /// Takes back a place. Nothing else: closing the endpoint ends its requests.
+  /// Takes back a place. Nothing else: sends are withdrawn, or end with the endpoint.
   void request_cancel(ucp_worker_h worker, void* request) override {
     of(worker).withdraw_place(request);
+  }
+  bool withdraw_send(void* request, bool may_drop) noexcept override {
+    auto& sent = *static_cast<carrier_request*>(request);
+    return sent.worker->withdraw(sent, may_drop);
   }
   void request_free(void* request) override {
     auto& freed = *static_cast<carrier_request*>(request);

@@ -185,7 +185,7 @@ ucs_status_ptr_t carrier_endpoint::send(unsigned id, std::span<const std::byte> 
     if (!at_once) return &waiting;
     waiting.is_freed = true;
     waiting.told = nullptr;
-    keep_copy(waiting);
+    waiting.keep_copy();
     return nullptr;
   } catch (const std::bad_alloc&) {
     if (sent != 0) fail(UCS_ERR_NO_MEMORY);  // the peer has the beginning
@@ -210,22 +210,14 @@ carrier_request& carrier_endpoint::queue(const segment_head& head,
     current_ = &made;
   } else {
     const bool overtakes = has_sent_ && made.size() <= longest_short;
-    (overtakes ? short_ : long_).push_back(made);
+    made.waits_in = overtakes ? &short_ : &long_;
+    made.waits_in->push_back(made);
   }
   return made;
 }
 
 void carrier_endpoint::pass_file(owned_descriptor file) noexcept {
   if (carries_files()) next_file_ = std::move(file);
-}
-
-void carrier_endpoint::keep_copy(carrier_request& request) {
-  std::vector<std::byte> copied(request.header.begin(), request.header.end());
-  copied.insert(copied.end(), request.payload.begin(), request.payload.end());
-  request.kept = std::move(copied);
-  const std::span<const std::byte> all(request.kept);
-  request.header = all.first(request.header.size());
-  request.payload = all.subspan(request.header.size());
 }
 
 /// Writes what is left, without waiting; counts what has gone. The file goes with the first byte.
@@ -290,6 +282,7 @@ carrier_request* carrier_endpoint::next() noexcept {
   if (taken == nullptr) return nullptr;
   overtaken_ = &from == &short_ ? overtaken_ + taken->size() : 0;
   from.remove(*taken);
+  taken->waits_in = nullptr;
   return taken;
 }
 

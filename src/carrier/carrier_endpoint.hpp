@@ -121,7 +121,6 @@ class carrier_endpoint final : public carrier_source {
   carrier_request& queue(const segment_head& head, std::span<const std::byte> header,
                          std::span<const std::byte> payload, std::size_t sent,
                          const ucp_request_param_t& params);
-  static void keep_copy(carrier_request& request);
 
   unsigned receive() noexcept;
   ::ssize_t read(std::span<const ::iovec> parts, bool& brought_file) noexcept;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/intrusive_list.hpp"
@@ -16,8 +17,10 @@
 namespace ucx::detail {
 
 class carrier_worker;
+struct carrier_request;
 
 struct request_tag {};
+using request_list = intrusive_list<carrier_request, request_tag>;
 
 /// It is in one list at a time: its endpoint's while it waits, and its worker's when it is done.
 /// It goes when it was told and the caller has freed it.
@@ -39,8 +42,18 @@ struct carrier_request : list_hook<request_tag> {
   owned_descriptor file;  ///< That goes with the first byte.
   std::uint64_t number = 0;  ///< Of a message: its place. Of a flush: that of the last before it.
   std::size_t sent = 0;      ///< Of head, header and payload in a row.
+  request_list* waits_in = nullptr;  ///< Nothing of the message has gone; null once it has begun.
 
   std::size_t size() const noexcept { return head.size() + header.size() + payload.size(); }
+  /// From here on `header` and `payload` are copies.
+  void keep_copy() {
+    std::vector<std::byte> copied(header.begin(), header.end());
+    copied.insert(copied.end(), payload.begin(), payload.end());
+    kept = std::move(copied);
+    const std::span<const std::byte> all(kept);
+    header = all.first(header.size());
+    payload = all.subspan(header.size());
+  }
   void clear() noexcept {
     told = nullptr;
     told_with = nullptr;
@@ -50,9 +63,8 @@ struct carrier_request : list_hook<request_tag> {
     kept.clear();
     file = owned_descriptor();
     sent = 0;
+    waits_in = nullptr;
   }
 };
-
-using request_list = intrusive_list<carrier_request, request_tag>;
 
 }  // namespace ucx::detail

@@ -271,8 +271,24 @@ carrier_request& carrier_worker::take_request(const ucp_request_param_t& params)
 
 void carrier_worker::end(carrier_request& request, ucs_status_t status) noexcept {
   request.status = status;
+  request.waits_in = nullptr;
+  request.header = request.payload = {};
   ended_.push_back(request);
   if (ended_.size() == 1) wake();
+}
+
+bool carrier_worker::withdraw(carrier_request& request, bool may_drop) noexcept {
+  if (may_drop && request.waits_in != nullptr) {
+    request.waits_in->remove(request);
+    end(request, UCS_ERR_CANCELED);  // flushes behind it end when the socket has room
+    return true;
+  }
+  try {
+    request.keep_copy();  // nothing of one that has ended
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 void carrier_worker::free(carrier_request& request) noexcept {

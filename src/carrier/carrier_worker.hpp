@@ -110,6 +110,8 @@ class carrier_worker final : private token_observer {
   /// It is over, with `status`: its caller is told in this round or the next.
   void end(carrier_request& request, ucs_status_t status) noexcept;
   void free(carrier_request& request) noexcept;
+  /// See `ucp_api::withdraw_send`.
+  bool withdraw(carrier_request& request, bool may_drop) noexcept;
   bool has_untold() const noexcept { return !ended_.empty(); }
 
   /// The context's, of users at Unix sockets.    REQUIRES: it outlives the worker.

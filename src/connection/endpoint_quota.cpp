@@ -21,6 +21,8 @@ bool endpoint_quota::may_reply() noexcept {
   return true;
 }
 
+bool endpoint_quota::may_leave_copy() const noexcept { return copies_left_ + 1 < most_copies_left; }
+
 void endpoint_quota::copy_left() noexcept {
   if (++copies_left_ == most_copies_left) {
     connection_.blame(errc::connection_reset, "the peer does not take what is sent to it");

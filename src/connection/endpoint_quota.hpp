@@ -21,6 +21,8 @@ class endpoint_quota {
   /// A sender has left a copy to UCX: it is counted until `copy_taken()`.
   void copy_left() noexcept;
   void copy_taken() noexcept { --copies_left_; }
+  /// Returns whether a further copy is no reason to end the connection.
+  bool may_leave_copy() const noexcept;
 
  private:
   endpoint_core& connection_;

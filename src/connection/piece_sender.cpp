@@ -35,13 +35,20 @@ void piece_sender::stop_pieces() noexcept {
   stopped_ = true;
   for (sent_piece* piece = in_flight_.front(); piece != nullptr;) {
     sent_piece* next = in_flight_.next(*piece);
-    if (!piece->endpoint->detects_failure()) {
+    if (may_leave(*piece)) {
       in_flight_.remove(*piece);
       piece->owner = nullptr;
       piece->endpoint->quota().copy_left();
     }
     piece = next;
   }
+}
+
+/// Returns whether UCX has nothing of the caller's in this piece, from here on.
+bool piece_sender::may_leave(const sent_piece& piece) const noexcept {
+  if (!piece.endpoint->detects_failure()) return true;
+  if (piece.request == nullptr || !piece.endpoint->quota().may_leave_copy()) return false;
+  return piece.endpoint->worker().api().withdraw_send(piece.request, may_drop_pieces());
 }
 
 void piece_sender::send_pieces() {
@@ -90,6 +97,7 @@ void piece_sender::post() {
   }
   piece.owner = this;
   piece.endpoint = endpoint_;
+  piece.request = nullptr;
   ucp_request_param_t params = {};
   params.op_attr_mask =
       UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
@@ -102,7 +110,10 @@ void piece_sender::post() {
   ucs_status_ptr_t sent = worker.api().am_send_nbx(
       endpoint_->handle(), wrapped.id, piece.header.data(), wrapped.header_size,
       wrapped.bytes.data(), wrapped.bytes.size(), &params);
-  if (UCS_PTR_IS_PTR(sent)) return;
+  if (UCS_PTR_IS_PTR(sent)) {
+    piece.request = sent;
+    return;
+  }
   const ucs_status_t status = UCS_PTR_RAW_STATUS(sent);
   if (can_wrap_again() && may_shrink(wrapped.bytes.size(), status)) {
     take_back(piece, wrapped.bytes.size());
@@ -157,7 +168,7 @@ void piece_sender::on_sent(void* request, ucs_status_t status, void* argument) {
   endpoint.worker().part<piece_shelf>().give_back(sent);
   endpoint.quota().copy_taken();
   endpoint.transfer_ended();
-  if (status != UCS_OK) endpoint.lost(status);
+  if (status != UCS_OK && status != UCS_ERR_CANCELED) endpoint.lost(status);
 }
 
 }  // namespace ucx::detail

@@ -18,7 +18,8 @@ class endpoint_core;
 /// One fragment a piece, sent eagerly: the receiver copies it out of UCX's receive buffer to where
 /// it belongs, and UCX assembles nothing. A few pieces are in UCX's hands at a time (of a send in
 /// elements, one). Where UCX does not detect failure, nothing but the peer ends a message. There
-/// pieces are copies, which a sender that stops leaves to UCX: then its bytes are free at once.
+/// pieces are copies, which a sender that stops leaves to UCX: then its bytes are free at once. So
+/// they are over sockets, which copy what has begun.
 class piece_sender {
  public:
   piece_sender() noexcept = default;
@@ -61,6 +62,8 @@ class piece_sender {
   virtual bool may_post() noexcept { return true; }
   /// Gives back what the last piece has taken: UCX refused it, with its `size` bytes.
   virtual void taken_back(std::size_t /*size*/) noexcept {}
+  /// Returns whether a piece of a sender that stops need not arrive, if nothing of it has gone.
+  virtual bool may_drop_pieces() const noexcept { return false; }
   /// Returns whether the bytes of such a piece can be wrapped again.
   virtual bool can_wrap_again() const noexcept { return true; }
   /// Returns whether so many bytes, which UCX did not take, may go in smaller pieces.
@@ -88,6 +91,7 @@ class piece_sender {
   void post();
   void take_back(sent_piece& piece, std::size_t size) noexcept;
   void ended(sent_piece& sent, ucs_status_t status);
+  bool may_leave(const sent_piece& piece) const noexcept;
 
   endpoint_core* endpoint_ = nullptr;
   frame first_;

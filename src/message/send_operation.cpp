@@ -51,6 +51,7 @@ void send_operation::begin(std::shared_ptr<endpoint_core> over, const send_sourc
   watched_ = false;
   owes_withdrawal_ = false;
   failure_.clear();
+  whole_ = nullptr;
   key_.reset();
   if (source.as_parts()) {
     encode_parts_table(source.runs(), parts_table_);
@@ -211,6 +212,7 @@ ucs_status_t send_operation::post_parcel(std::span<const std::byte> payload) {
       worker().api().am_send_nbx(endpoint()->handle(), frame_sender::parcel_id, header,
                                  header_size_, payload.data(), payload.size(), &params);
   if (UCS_PTR_IS_PTR(sent)) {
+    whole_ = sent;
     retain();  // the header, and maybe the bytes, have to live until UCX has sent them
     worker().messages().lent(*this);
     end_if_over();
@@ -249,6 +251,7 @@ void send_operation::on_header_sent(void* request, ucs_status_t status, void* se
 
 void send_operation::header_returned(ucs_status_t status) {
   lent_ = lent::nothing;
+  whole_ = nullptr;
   endpoint()->transfer_ended();
   if (status != UCS_OK) {
     // The connection's failure, which is told soon, ends it; unless that was what ended UCX's part.
@@ -419,6 +422,7 @@ void send_operation::give_up_for(std::error_code why, bool tell_peer) noexcept {
   if (failure_) return linger();
   failure_ = why;
   stop_pieces();
+  take_back_whole();
   message_link& link = endpoint()->messages();
   if (tell_peer && place == where::unanswered && said_.code == parcel_code::announce) {
     // Of a message that it overtakes, the peer would wait for the bytes for ever.
@@ -431,6 +435,13 @@ void send_operation::give_up_for(std::error_code why, bool tell_peer) noexcept {
     worker().tick_soon();
   }
   end_if_over();
+}
+
+/// Over sockets the message goes on as a copy. Messages that are sent whole have room at the peer,
+/// which bounds these copies.
+void send_operation::take_back_whole() noexcept {
+  if (lent_ != lent::header_and_payload || whole_ == nullptr) return;
+  if (worker().api().withdraw_send(whole_, false)) lent_ = lent::header;
 }
 
 void send_operation::connection_failed(std::error_code why) noexcept {

@@ -122,6 +122,7 @@ class send_operation final : public operation,
   void end_if_over() noexcept;
   void watch_peer(bool wanted) noexcept;
   void give_back_owned() noexcept;
+  void take_back_whole() noexcept;
 
   byte_runs<const std::byte> bytes_;
   std::vector<std::byte> parts_table_;
@@ -142,7 +143,8 @@ class send_operation final : public operation,
   bool lasting_ = false;  // the bytes are there as long as this is
   step step_ = step::unsaid;
   lent lent_ = lent::nothing;
-  bool watched_ = false;  // the peer's heart, while UCX has the caller's memory
+  void* whole_ = nullptr;  // UCX's request of the first message, while it has one
+  bool watched_ = false;   // the peer's heart, while UCX has the caller's memory
   bool owes_withdrawal_ = false;
   std::error_code failure_;
   std::optional<std::uint64_t> key_;  // of one that was posted

@@ -279,7 +279,9 @@ void broker_core::close() noexcept {
 
 std::size_t broker_core::waiting() const {
   const std::lock_guard guard(mutex_);
-  return waiting_.size();
+  // The next end that comes has those forgotten that have gone.
+  return static_cast<std::size_t>(std::count_if(
+      waiting_.begin(), waiting_.end(), [](const party& each) { return !each.peer.status(); }));
 }
 
 std::size_t broker_core::introduced() const {

@@ -80,6 +80,7 @@ class region_write final : public region_question,
   bool may_post() noexcept override;
   wrapped_piece wrap(sent_piece& piece, bool copies) override;
   void taken_back(std::size_t size) noexcept override;
+  bool may_drop_pieces() const noexcept override { return true; }
   /// A copy out of a device is gone with its piece.
   bool can_wrap_again() const noexcept override { return !copier_; }
   static constexpr std::size_t most_copied_ahead = 3;

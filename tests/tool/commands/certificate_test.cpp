@@ -159,5 +159,108 @@ TEST_F(CertificateVariables, AreNotNeededWhereOptionsNameTheFiles) {
   EXPECT_EQ(run_tool(with({"cat", server.url("notes.txt")}, clients_)).out, "text");
 }
 
+/// Pipes, agents and copies between servers, for clients that have a certificate and no token.
+class CertificateAtWork : public CertificateVariables {
+ protected:
+  static constexpr const char* rules =
+      "allow certificate uri:spiffe://cluster/build agent .ucxio-agent\n"
+      "allow certificate uri:spiffe://cluster/build list,read,write,create mine/**\n"
+      "allow token own all **\n";
+
+  CertificateAtWork() {
+    EXPECT_EQ(run_tool({"token", "new", "own"}).code, 0);
+    for (const char* const each : {"store/mine", "store/others", "copies/mine"}) {
+      std::filesystem::create_directories(folder_ / each);
+    }
+    std::ofstream(folder_ / "store/mine/x") << "a text of mine";
+    std::ofstream(folder_ / "store/others/x") << "a text of others";
+    std::ofstream(folder_ / "rules") << rules;
+  }
+  /// A server that has a certificate, and this user's tokens.
+  tool_server proven(arguments words) const {
+    words.insert(words.end(),
+                 {"--tls", "--cert", servers_.cert.string(), "--key", servers_.key.string(), "--ca",
+                  servers_.ca.string(), "--crl", servers_.crl.string()});
+    return tool_server(words);
+  }
+  command_result run_with_certificate(const arguments& words) const {
+    return run_tool(with(words, clients_));
+  }
+  /// Sends this text to a pipe. `options` say by what.
+  static command_result send(const std::string& pipe, const arguments& options) {
+    std::string line = "printf 'one two' | " + tool_program() + " pipe send --timeout 20 " + pipe;
+    for (const std::string& each : options) line += ' ' + each;
+    return command("/bin/sh", {"-c", line}).finish();
+  }
+};
+
+TEST_F(CertificateAtWork, LetsEndsOfAPipeMeet) {
+  tool_server server = proven({"--pipes"});
+  const std::string pipe = server.url("pipe");
+  for (const bool by_token : {false, true}) {
+    command reads(tool_program(), with({"pipe", "receive", "--timeout", "20", pipe}, clients_));
+    const command_result sent = send(pipe, by_token ? arguments{} : with({}, clients_));
+    EXPECT_EQ(sent.code, 0) << sent.err;
+    const command_result came = reads.finish();
+    EXPECT_EQ(came.code, 0) << came.err;
+    EXPECT_EQ(came.out, "one two") << by_token;
+  }
+  const command_result stranger = send(pipe, {"--token-file", file("none")});
+  EXPECT_EQ(stranger.code, 5) << stranger.err;
+  authority_.revoke(clients_);
+  authority_.write_crl();
+  const tool_server later = proven({"--pipes"});
+  const command_result revoked = send(later.url("pipe"), with({}, clients_));
+  EXPECT_EQ(revoked.code, 5) << revoked.err;
+}
+
+TEST_F(CertificateAtWork, CallsTheAgent) {
+  for (const bool has_rules : {false, true}) {
+    arguments words{"--agent", "--writable", "--store", file("store")};
+    if (has_rules) words.insert(words.end(), {"--rules", file("rules")});
+    tool_server server = proven(words);
+    const command_result fetched =
+        run_with_certificate({"cp", "--compress", "zstd", server.url("mine/x"), file("fetched")});
+    EXPECT_EQ(fetched.code, 0) << fetched.err;
+    EXPECT_EQ(content_of(folder_ / "fetched"), "a text of mine");
+    std::filesystem::remove(folder_ / "fetched");
+    const command_result put =
+        run_with_certificate({"cp", "--compress", "zstd", file("notes.txt"), server.url("mine/y")});
+    EXPECT_EQ(put.code, 0) << put.err;
+    EXPECT_EQ(content_of(folder_ / "store/mine/y"), "text");
+    const command_result foreign =
+        run_with_certificate({"cp", "--compress", "zstd", server.url("others/x"), file("fetched")});
+    EXPECT_EQ(foreign.code == 0, !has_rules) << foreign.err;
+    EXPECT_EQ(std::filesystem::exists(folder_ / "fetched"), !has_rules);
+    std::filesystem::remove(folder_ / "fetched");
+  }
+}
+
+TEST_F(CertificateAtWork, CopiesFromServerToServer) {
+  for (const bool has_rules : {false, true}) {
+    const arguments more = has_rules ? arguments{"--rules", file("rules")} : arguments{};
+    arguments of_source{"--store", file("store")};
+    arguments of_target{"--store", file("copies"), "--writable", "--fetch-from", "127.0.0.1"};
+    of_source.insert(of_source.end(), more.begin(), more.end());
+    of_target.insert(of_target.end(), more.begin(), more.end());
+    tool_server source = proven(of_source);
+    tool_server target = proven(of_target);
+    const auto copy = [&](const std::string& from, const std::string& to) {
+      return run_with_certificate({"cp", "--direct", source.url(from), target.url(to)});
+    };
+    const command_result copied = copy("mine/x", "mine/x");
+    EXPECT_EQ(copied.code, 0) << copied.err;
+    EXPECT_EQ(content_of(folder_ / "copies/mine/x"), "a text of mine");
+    const std::string made = has_rules ? "mine/by_rules" : "mine/without";
+    const command_result foreign = copy("others/x", made);
+    EXPECT_EQ(foreign.code == 0, !has_rules) << foreign.err;
+    EXPECT_EQ(std::filesystem::exists(folder_ / ("copies/" + made)), !has_rules);
+    // One that is known at neither server.
+    expect_failure(run_tool({"cp", "--direct", "--token-file", file("none"), source.url("mine/x"),
+                             target.url("mine/z")}),
+                   5, "there is no token");
+  }
+}
+
 }  // namespace
 }  // namespace ucx::test

@@ -2,6 +2,7 @@
 // user that is made, and a Unix socket beside it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -21,6 +22,7 @@
 
 #include "support/basics/soon.hpp"
 #include "support/files/temporary_directory.hpp"
+#include "support/process/child_process.hpp"
 #include "support/process/command.hpp"
 #include "support/tool/tool.hpp"
 #include "ucx/server.hpp"
@@ -458,17 +460,74 @@ TEST_F(ServedByDefault, InvitesByTlsOnly) {
   expect_failure(run_tool({"serve", "--invite=a b", file()}), 2, "the name of a token");
 }
 
+/// Lets programs of this process dump their cores, where it may.
+class core_dumps {
+ public:
+  core_dumps() {
+    ::getrlimit(RLIMIT_CORE, &before_);
+    ::rlimit wanted = before_;
+    if (::geteuid() == 0) wanted.rlim_max = RLIM_INFINITY;
+    wanted.rlim_cur = wanted.rlim_max;
+    are_allowed_ = ::setrlimit(RLIMIT_CORE, &wanted) == 0 && wanted.rlim_cur != 0;
+  }
+  ~core_dumps() { ::setrlimit(RLIMIT_CORE, &before_); }
+  core_dumps(const core_dumps&) = delete;
+  core_dumps& operator=(const core_dumps&) = delete;
+  bool are_allowed() const noexcept { return are_allowed_; }
+
+ private:
+  ::rlimit before_ = {};
+  bool are_allowed_ = false;
+};
+
 TEST_F(ServedByDefault, LeavesNoCoreDumpWhereItIsAskedNot) {
-  tool_server server({"--no-core", file()});
-  const std::string limits =
-      content_of("/proc/" + std::to_string(server.process().pid()) + "/limits");
-  EXPECT_THAT(limits, ::testing::ContainsRegex("Max core file size +0 +0"));
-  // No process of this user may look into it: the system gives what tells of it to root.
-  struct ::stat memory = {};
-  ASSERT_EQ(::stat(("/proc/" + std::to_string(server.process().pid()) + "/maps").c_str(), &memory),
-            0);
-  EXPECT_EQ(memory.st_uid, 0U);
+  const core_dumps dumps;
+  if (!dumps.are_allowed()) GTEST_SKIP() << "the process may not raise its limit";
+  for (const bool asked : {false, true}) {
+    std::vector<std::string> words{file()};
+    if (asked) words.insert(words.begin(), "--no-core");
+    tool_server server(words);
+    const std::string limits =
+        content_of("/proc/" + std::to_string(server.process().pid()) + "/limits");
+    const auto none = ::testing::ContainsRegex("Max core file size +0 +0");
+    if (asked) {
+      EXPECT_THAT(limits, none);
+    } else {
+      EXPECT_THAT(limits, Not(none));
+    }
+  }
+  const tool_server server({file()});
   EXPECT_EQ(run_tool({"cat", "--no-core", server.url("notes.txt")}).out, "a secret text");
+}
+
+/// The system gives what tells of its memory to root: no process of its user may look into it.
+TEST_F(ServedByDefault, IsLookedIntoByNoProcessWhereItIsAskedNot) {
+  const std::string notes = file();
+  const bool is_root = ::geteuid() == 0;
+  if (is_root && as_other_user({"--version"}).code != 0) {
+    GTEST_SKIP() << "another user may not run this program";
+  }
+  const ::uid_t user = is_root ? 12345 : ::geteuid();
+  if (is_root) {
+    std::filesystem::permissions(folder_ / "", std::filesystem::perms(0711));
+    ASSERT_EQ(::chown((folder_ / "run").c_str(), user, user), 0);
+  }
+  for (const bool asked : {false, true}) {
+    std::vector<std::string> line{"serve", "--quiet", "--unix", notes};
+    if (asked) line.insert(line.begin() + 1, "--no-core");
+    line.insert(line.begin(), tool_program());
+    if (is_root) {
+      line.insert(line.begin(),
+                  {"/usr/bin/setpriv", "--reuid=12345", "--regid=12345", "--clear-groups"});
+    }
+    const std::string program = line.front();
+    line.erase(line.begin());
+    child_process server(program, line);
+    ASSERT_TRUE(server.read_line(patience(std::chrono::seconds(30)))) << "it did not start";
+    struct ::stat memory = {};
+    ASSERT_EQ(::stat(("/proc/" + std::to_string(server.pid()) + "/maps").c_str(), &memory), 0);
+    EXPECT_EQ(memory.st_uid, asked ? 0U : user);
+  }
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "support/basics/changed_variable.hpp"
 #include "support/files/temporary_directory.hpp"
 #include "support/tool/tool.hpp"
 
@@ -74,28 +75,59 @@ int count_writable(const std::vector<segment>& segments, const std::vector<std::
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST(ServedMemory, IsNotForTheGroup) {
-  const temporary_directory folder;
-  tool_server server({folder.make("notes.txt", "one\n"), "--workers", "2"});
+/// A server by UCX, whose queues are in shared memory; by default there are none.
+class ServedMemory : public ::testing::Test {
+ protected:
+  tool_server served() const { return tool_server({"--ucx", "--workers", "2", file_.string()}); }
+
+  const temporary_directory folder_;
+  const std::filesystem::path file_ = folder_.make("notes.txt", "one\n");
+};
+
+// Else the other tests say nothing: this server has what they look for.
+TEST_F(ServedMemory, IsForTheGroupWhereSystemVIsNamed) {
+  const changed_variable transports("UCX_TLS", "tcp,self,sysv");
+  tool_server server = served();
   EXPECT_EQ(run_tool({"cat", server.url("notes.txt")}).out, "one\n");
-  for (const segment& each : segments_of(server.process().pid())) {
-    EXPECT_EQ(each.mode & 0077U, 0U) << "segment " << each.id;
-  }
-  for (const std::string& each : memory_files_of(server.process().pid())) {
-    struct ::stat file = {};
-    ASSERT_EQ(::stat(each.c_str(), &file), 0) << each;
-    const bool named = std::filesystem::read_symlink(each).string().starts_with("/dev/shm/");
-    if (!named) continue;
-    EXPECT_EQ(file.st_mode & 0077U, 0U) << std::filesystem::read_symlink(each);
+  const std::vector<segment> segments = segments_of(server.process().pid());
+  ASSERT_FALSE(segments.empty());
+  EXPECT_NE(segments.front().mode & 0020U, 0U) << "UCX has changed its mode";
+  if (::geteuid() == 0) {
+    EXPECT_GT(count_writable(segments, {}), 0);
   }
 }
 
-TEST(ServedMemory, CanNotBeWrittenByAnotherUserOfTheGroup) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only the superuser becomes another user";
-  const temporary_directory folder;
-  tool_server server({folder.make("notes.txt", "one\n")});
+TEST_F(ServedMemory, IsNotForTheGroup) {
+  tool_server server = served();
+  EXPECT_EQ(run_tool({"cat", server.url("notes.txt")}).out, "one\n");
+  EXPECT_TRUE(segments_of(server.process().pid()).empty());
+  const std::vector<std::string> files = memory_files_of(server.process().pid());
+  ASSERT_FALSE(files.empty());
+  bool named = false;
+  for (const std::string& each : files) {
+    struct ::stat file = {};
+    ASSERT_EQ(::stat(each.c_str(), &file), 0) << each;
+    if (!std::filesystem::read_symlink(each).string().starts_with("/dev/shm/")) continue;
+    named = true;
+    EXPECT_EQ(file.st_mode & 0077U, 0U) << std::filesystem::read_symlink(each);
+  }
+  EXPECT_TRUE(named) << "no queue of UCX's";
+}
+
+TEST_F(ServedMemory, CanNotBeWrittenByAnotherUserOfTheGroup) {
+  if (::geteuid() != 0) GTEST_SKIP() << "this process may not become another user";
+  tool_server server = served();
   const pid_t process = server.process().pid();
-  EXPECT_EQ(count_writable(segments_of(process), memory_files_of(process)), 0);
+  const std::vector<std::string> files = memory_files_of(process);
+  ASSERT_FALSE(files.empty());
+  EXPECT_EQ(count_writable(segments_of(process), files), 0);
+}
+
+/// The library has no segments of its own, and a server without UCX none at all.
+TEST_F(ServedMemory, IsNotSharedByDefault) {
+  tool_server server({file_.string()});
+  EXPECT_EQ(run_tool({"cat", server.url("notes.txt")}).out, "one\n");
+  EXPECT_TRUE(segments_of(server.process().pid()).empty());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "support/basics/soon.hpp"
 #include "support/files/temporary_directory.hpp"
 #include "support/process/command.hpp"
 #include "support/tool/tool.hpp"
