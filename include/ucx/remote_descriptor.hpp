@@ -54,6 +54,16 @@ struct cuda_ipc_handle {
   friend bool operator==(const cuda_ipc_handle&, const cuda_ipc_handle&) = default;
 };
 
+/// UCX's key to memory of a CUDA device, for adapters of other hosts (`docs/how-to/gpu.md`). It
+/// belongs to a second context of UCX's, which the owner has for such memory.
+struct device_rma_handle {
+  std::vector<std::byte> worker = {};  ///< The address of that context's worker.
+  std::vector<std::byte> key = {};     ///< The packed rkey; empty: there is no handle.
+  std::uint64_t address = 0;           ///< The region's beginning, as the device has it.
+
+  friend bool operator==(const device_rma_handle&, const device_rma_handle&) = default;
+};
+
 /// Everything that a peer needs to reach a region, but for the connection: a serialisable value
 /// (`docs/reference/wire-format.md`). It is a capability: each process that has it may do what it
 /// grants.
@@ -70,9 +80,10 @@ struct UCXIO_EXPORT remote_descriptor {
   bool shareable = false;  ///< Allocated by this library where peers of the host may write, too.
   std::array<std::byte, 16> host = {};     ///< Equal values mean one host.
   std::vector<std::byte> remote_key = {};  ///< UCX's packed rkey; empty on message-only contexts.
-  memfd_handle memfd = {};        ///< The file that holds the region, where peers may map it.
-  cma_handle cma = {};            ///< Otherwise the place where they may read it.
-  cuda_ipc_handle cuda_ipc = {};  ///< The place where they reach it, if a device has it.
+  memfd_handle memfd = {};            ///< The file that holds the region, where peers may map it.
+  cma_handle cma = {};                ///< Otherwise the place where they may read it.
+  cuda_ipc_handle cuda_ipc = {};      ///< The place where they reach it, if a device has it.
+  device_rma_handle device_rma = {};  ///< The way for adapters of other hosts, likewise.
   /// For memory of a device: the device's number there, up to 253. -1: none, or unknown.
   int device = -1;
 
@@ -92,7 +103,8 @@ struct UCXIO_EXPORT remote_descriptor {
                                   std::error_code& ec = throws);
 
   /// Returns the wire form.
-  /// Errors: invalid_argument if `remote_key` is longer than 4 KiB.
+  /// Errors: invalid_argument if `remote_key`, or the key of `device_rma`, is longer than 4 KiB; if
+  /// the worker's address there is longer than 16 KiB.
   std::vector<std::byte> encode() const;
 
   /// Reads the wire form. Every truncation and every flipped bit is `bad_descriptor`.

@@ -13,14 +13,17 @@ namespace {
 
 constexpr std::string_view descriptor_letters = "UXRD";
 constexpr std::size_t longest_key = 4096;
+/// Of the worker that has the key for adapters: control messages have to carry it.
+constexpr std::size_t longest_address = std::size_t{16} << 10U;
 constexpr std::uint8_t shareable_flag = 1;
 constexpr std::uint8_t file_flag = 2;
 constexpr std::uint8_t loan_flag = 4;
 constexpr std::uint8_t handle_flag = 8;
 constexpr std::uint8_t descriptors_flag = 16;
 constexpr std::uint8_t foreign_flag = 32;
-constexpr std::uint8_t known_flags =
-    shareable_flag | file_flag | loan_flag | handle_flag | descriptors_flag | foreign_flag;
+constexpr std::uint8_t device_rma_flag = 64;
+constexpr std::uint8_t known_flags = shareable_flag | file_flag | loan_flag | handle_flag |
+                                     descriptors_flag | foreign_flag | device_rma_flag;
 /// The place of the flags: behind five numbers, the access and the kind.
 constexpr std::size_t flags_at = 5 * sizeof(std::uint64_t) + 2;
 
@@ -91,6 +94,22 @@ bool read_handle(detail::wire_reader& reader, std::uint64_t region_size, cuda_ip
   return into.size != 0 && into.offset <= into.size && region_size <= into.size - into.offset;
 }
 
+bool read_device_rma(detail::wire_reader& reader, std::uint64_t region_size,
+                     device_rma_handle& into) {
+  into.address = reader.take<std::uint64_t>();
+  const auto worker_length = reader.take<std::uint32_t>();
+  const auto worker = reader.take(worker_length);
+  const auto key_length = reader.take<std::uint32_t>();
+  const auto key = reader.take(key_length);
+  if (!reader.ok() || worker.empty() || worker.size() > longest_address) {
+    return false;
+  }
+  if (key.empty() || key.size() > longest_key) return false;
+  into.worker.assign(worker.begin(), worker.end());
+  into.key.assign(key.begin(), key.end());
+  return into.address != 0 && fits(into.address, region_size);
+}
+
 bool read_body(std::span<const std::byte> body, remote_descriptor& into) {
   detail::wire_reader reader(body);
   into.region = reader.take<std::uint64_t>();
@@ -111,8 +130,10 @@ bool read_body(std::span<const std::byte> body, remote_descriptor& into) {
   into.cuda_ipc.by_descriptors = (flags & descriptors_flag) != 0;
   if (has_handle && !read_handle(reader, into.size, into.cuda_ipc)) return false;
   if (has_handle && (flags & loan_flag) == 0) return false;
-  const bool is_shared = (flags & (handle_flag | descriptors_flag)) != 0;
-  if (is_shared && static_cast<memory_kind>(kind) != memory_kind::cuda) return false;
+  const bool has_device_rma = (flags & device_rma_flag) != 0;
+  if (has_device_rma && !read_device_rma(reader, into.size, into.device_rma)) return false;
+  const bool is_of_cuda = has_device_rma || (flags & (handle_flag | descriptors_flag)) != 0;
+  if (is_of_cuda && static_cast<memory_kind>(kind) != memory_kind::cuda) return false;
   if (!reader.finished() || key_length > longest_key) return false;
   if (!is_access(granted) || !is_memory_kind(kind)) return false;
   if ((flags & ~known_flags) != 0) return false;
@@ -200,6 +221,11 @@ std::vector<std::byte> remote_descriptor::encode() const {
                     ": its key has " + std::to_string(remote_key.size()) + " bytes, and " +
                     std::to_string(longest_key) + " at most can be written");
   }
+  if (device_rma.key.size() > longest_key || device_rma.worker.size() > longest_address) {
+    throw error(errc::invalid_argument, "writing the descriptor of region " +
+                                            std::to_string(generation) +
+                                            ": its key to memory of a device is too long");
+  }
   if (!fits(address, size)) {
     throw error(errc::invalid_argument, "writing the descriptor of region " +
                                             std::to_string(generation) +
@@ -219,7 +245,8 @@ std::vector<std::byte> remote_descriptor::encode() const {
   writer.put(static_cast<std::uint8_t>(
       (shareable ? shareable_flag : 0U) | (has_file ? file_flag : 0U) |
       (has_loan ? loan_flag : 0U) | (has_handle ? handle_flag : 0U) |
-      (cuda_ipc.by_descriptors ? descriptors_flag : 0U) | (foreign ? foreign_flag : 0U)));
+      (cuda_ipc.by_descriptors ? descriptors_flag : 0U) | (foreign ? foreign_flag : 0U) |
+      (device_rma.key.empty() ? 0U : device_rma_flag)));
   writer.put(wire_device(*this));
   writer.put(host);
   writer.put(static_cast<std::uint32_t>(remote_key.size()));
@@ -239,6 +266,13 @@ std::vector<std::byte> remote_descriptor::encode() const {
     writer.put(cuda_ipc.bytes);
     writer.put(cuda_ipc.size);
     writer.put(cuda_ipc.offset);
+  }
+  if (!device_rma.key.empty()) {
+    writer.put(device_rma.address);
+    writer.put(static_cast<std::uint32_t>(device_rma.worker.size()));
+    writer.put(device_rma.worker);
+    writer.put(static_cast<std::uint32_t>(device_rma.key.size()));
+    writer.put(device_rma.key);
   }
   return detail::envelope::end(std::move(writer));
 }

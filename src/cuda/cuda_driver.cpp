@@ -101,6 +101,7 @@ bool find_all(cuda_driver& into, void* library) noexcept {
   symbols.find_some("cuMemHostGetDevicePointer_v2", into.host_device_pointer);
   symbols.find_some("cuCtxGetDevice", into.context_device);
   symbols.find_some("cuDeviceGetAttribute", into.device_attribute);
+  symbols.find_some("cuFlushGPUDirectRDMAWrites", into.flush_adapter_writes);
   symbols.find("cuPointerGetAttributes", into.pointer_attributes);
   symbols.find("cuGetErrorName", into.error_name);
   symbols.find("cuGetErrorString", into.error_text);

@@ -178,6 +178,8 @@ struct cuda_driver {
   cuda::result (*host_device_pointer)(cuda::address* seen, void* memory, unsigned flags) = nullptr;
   cuda::result (*context_device)(cuda::device* device) = nullptr;
   cuda::result (*device_attribute)(int* value, int attribute, cuda::device device) = nullptr;
+  /// Of what network adapters wrote: null where the driver is older than CUDA 11.3.
+  cuda::result (*flush_adapter_writes)(int target, int scope) = nullptr;
   /// Whether `stream_wait_value` is the form of before CUDA 11.7, which devices have to allow.
   bool wait_value_has_to_be_allowed = false;
   cuda::result (*pointer_attributes)(unsigned count, int* attributes, void** values,

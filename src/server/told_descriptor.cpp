@@ -19,13 +19,17 @@ std::uint64_t stand_in_for(std::uint64_t address) noexcept {
 remote_descriptor told_descriptor(remote_descriptor whole, access wanted, const peer_reach& to) {
   remote_descriptor told = std::move(whole);
   told.granted = wanted;
-  if (!to.takes_keys) told.remote_key.clear();
+  if (!to.takes_keys) {
+    told.remote_key.clear();
+    told.device_rma = {};
+  }
   if (to.shares_host) return told;
   told.host = {};
   told.shareable = false;
   told.memfd = {};
   told.cma = {};
   told.cuda_ipc = {};
+  if (!to.has_rma) told.device_rma = {};
   if (to.has_rma && !told.remote_key.empty()) return told;
   told.remote_key.clear();
   told.address = stand_in_for(told.address);

@@ -22,6 +22,7 @@
 #include "ucp/status.hpp"
 #include "ucp/transport_group.hpp"
 #include "ucx/error.hpp"
+#include "worker/device_plane.hpp"
 #include "worker/process_watcher.hpp"
 
 namespace ucx::detail {
@@ -164,6 +165,7 @@ result<std::shared_ptr<context_core>> context_core::make(ucp_api& api,
     return failure{errc::no_rdma, text};
   }
   chosen.log(*made->log_, made->resources_);
+  made->recipe_ = recipe{chosen.options(), chosen.rest()};
   return made;
 }
 
@@ -279,7 +281,43 @@ result<std::shared_ptr<context_core>> context_core::adopt(ucp_api& api, ucp_cont
 }
 
 context_core::~context_core() {
+  if (plane_) plane_->close();
   if (handle_ != nullptr && owned_ && !leaves_ucx_) api().cleanup(handle_);
+}
+
+result<device_plane*> context_core::plane() {
+  const std::lock_guard guard(plane_mutex_);
+  if (plane_) return plane_.get();
+  if (!why_no_plane_) {
+    auto made = make_plane();
+    if (made) {
+      plane_ = *std::move(made);
+      return plane_.get();
+    }
+    why_no_plane_ = std::move(made.why());
+    if (log_->writes(log_level::info)) {
+      log_->write(log_level::info,
+                  "device memory does not go by RMA between hosts: " + why_no_plane_->text);
+    }
+  }
+  return *why_no_plane_;
+}
+
+result<std::shared_ptr<device_plane>> context_core::make_plane() const {
+  if (!is_of_ucx()) {
+    return failure{errc::not_supported, "the connections are sockets of this library, without UCX"};
+  }
+  if (!has(feature::rma)) {
+    return failure{errc::feature_disabled, "the context was made without feature::rma"};
+  }
+  if (!recipe_) return failure{errc::not_supported, "the context of UCX's was made elsewhere"};
+  if (!recipe_->options.device_rma) {
+    return failure{errc::not_supported, "context_options::device_rma is off"};
+  }
+  if (!any_has_rma(resources_)) {
+    return failure{errc::not_supported, "the context has no RDMA hardware with GET and PUT"};
+  }
+  return device_plane::make(api(), recipe_->options, recipe_->devices, log_);
 }
 
 void context_core::port_is_lost() noexcept {

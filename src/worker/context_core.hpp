@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -34,6 +35,7 @@ bool asks_for_unix_beside(const context_options& options) noexcept;
 
 class configuration;
 class device_choice;
+class device_plane;
 class process_watcher;
 class tls_context;
 enum class expected_rdma;
@@ -114,6 +116,9 @@ class context_core : public std::enable_shared_from_this<context_core> {
   // Its parts. Safe from any thread.
   region_table& regions() noexcept { return regions_; }
   context_workers& workers() noexcept { return workers_; }
+  /// Returns UCX's second context, for memory of devices; it is made at the first call. Errors:
+  /// feature_disabled, not_supported, and why there is none; likewise at each further call.
+  result<device_plane*> plane();
   /// It sees the ends of peers' processes.
   process_watcher& processes() noexcept { return *processes_; }
 
@@ -127,12 +132,13 @@ class context_core : public std::enable_shared_from_this<context_core> {
   result<detail::configuration> init(const context_options& options, const device_choice& chosen,
                                      expected_rdma hardware);
   void do_without(std::string unused);
+  result<std::shared_ptr<device_plane>> make_plane() const;
   void take_segment(std::size_t segment) noexcept;
   bool resources_are_of_one_host() const noexcept;
 
   const counted_context counted_;  // until everything else is gone
   ucp_api& api_;
-  const std::unique_ptr<logger> log_;
+  const std::shared_ptr<logger> log_;  // the plane's, too
   const std::unique_ptr<process_watcher> processes_;
   feature features_;
   ucp_context_h handle_ = nullptr;
@@ -151,6 +157,16 @@ class context_core : public std::enable_shared_from_this<context_core> {
   std::vector<std::string> resources_;
   std::vector<std::string> unused_;
   std::vector<std::pair<std::string, std::string>> configuration_;
+
+  /// The options and devices of this context, from which the plane is made.
+  struct recipe {
+    context_options options;
+    std::vector<std::string> devices;
+  };
+  std::optional<recipe> recipe_;  // none where the context was made elsewhere
+  std::mutex plane_mutex_;
+  std::shared_ptr<device_plane> plane_;
+  std::optional<failure> why_no_plane_;
 
   region_table regions_;
   context_workers workers_;

@@ -32,8 +32,9 @@ std::string transfer_method_reason(const entry& described, const remote_region& 
     return std::string(variable) + " says so";
   }
   if (described.kind != memory_kind::host) {
-    return fmt::format("memory of a device, and {}: the server answers",
-                       region.why_not(transfer_method::cuda_ipc));
+    return fmt::format("memory of a device, and {}; not by adapters: {}: the server answers",
+                       region.why_not(transfer_method::cuda_ipc),
+                       region.why_not(transfer_method::rma));
   }
   return fmt::format(
       "no RMA to it over {}: {}; not mapped: {}; not read where it lies: {}: the server answers",

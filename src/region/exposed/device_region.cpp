@@ -8,6 +8,9 @@
 #include <utility>
 
 #include "connection/endpoint_core.hpp"
+#include "cuda/adapter_writes.hpp"
+#include "region/exposed/notification_queue.hpp"
+#include "region/exposed/region_extras.hpp"
 #include "region/exposed/region_service.hpp"
 #include "region/exposed/write_room.hpp"
 #include "ucx/error.hpp"
@@ -64,6 +67,7 @@ result<std::shared_ptr<exposed_region>> device_region::make(std::shared_ptr<cont
   std::shared_ptr<device_region> made(
       new device_region(std::move(context), std::move(memory), granted));
   made->lend();
+  made->register_for_adapters();
   made->expose();
   return made;
 }
@@ -92,8 +96,27 @@ void device_region::lend() {
   loan_ = record_->location();  // now: a child that is forked does not speak for this process
 }
 
+/// Memory that moves between the device and the host, managed memory, is not registered.
+void device_region::register_for_adapters() {
+  if (place_.kind != memory_kind::cuda) return;
+  const auto plane = context().plane();
+  if (!plane) return;
+  auto made = plane_memory::map(**plane, memory_.get()->context(), where_, granted());
+  if (made) {
+    registered_ = *std::move(made);
+    flushes_ = includes(granted(), access::write) && !sees_adapter_writes(memory_.get()->context());
+    return;
+  }
+  if (!context().log().writes(log_level::warning)) return;
+  context().log().write(log_level::warning,
+                        "device memory is not registered for RMA between hosts: region " +
+                            std::to_string(id()) + " (" + std::to_string(where_.size()) +
+                            " bytes): " + made.why().text);
+}
+
 remote_descriptor device_region::descriptor() const {
   remote_descriptor made = describe();
+  if (registered_) made.device_rma = registered_->handle();
   made.cuda_ipc.by_descriptors = handle_.by_descriptors;
   if (!record_) return made;
   made.cma = loan_;
@@ -105,6 +128,7 @@ remote_descriptor device_region::descriptor() const {
 /// The record ends first, so that no peer takes the memory for the region after its release.
 void device_region::release() noexcept {
   record_.reset();
+  registered_.reset();
   if (const std::shared_ptr<device_memory> memory = memory_.get()) memory->withdraw();
   memory_.reset();
   share_ = {};
@@ -169,6 +193,59 @@ void device_region::write(endpoint_core& from, const frame& asked,
   if (!ec) return;
   uncopied_->give_back(&from, asked.length);
   refuse(ec);
+}
+
+/// Copies nothing: its turn is behind all that the region's copier was given before.
+class device_region::notify_flush final : public worker_copy {
+ public:
+  notify_flush(endpoint_core& from, std::shared_ptr<device_memory> memory,
+               std::shared_ptr<notification_queue> queue, const frame& asked)
+      : worker_copy(from.worker(), {}),
+        from_(from.weak_from_this()),
+        memory_(std::move(memory)),
+        queue_(std::move(queue)),
+        asked_(asked) {
+    staging = nullptr;
+  }
+
+ private:
+  std::error_code prepare() noexcept override {
+    flushed_ = flush_adapter_writes(memory_->context());
+    return errc::canceled;
+  }
+  void copied() noexcept override { memory_.reset(); }
+  void arrived() override {
+    const std::shared_ptr<endpoint_core> still = from_.lock();
+    if (!still || still->status()) return;
+    std::error_code ec = errc::io_error;
+    if (error == errc::closed) ec = errc::revoked;
+    try {
+      if (flushed_) {
+        ec = queue_->push({asked_.offset, still->session().number(), still->peer()},
+                          still->worker());
+      }
+      region_extras::answer_notification(*still, asked_, ec);
+    } catch (const std::bad_alloc&) {
+      still->blame(errc::no_memory, "no memory to answer a notification");
+    }
+  }
+
+  const std::weak_ptr<endpoint_core> from_;
+  std::shared_ptr<device_memory> memory_;
+  const std::shared_ptr<notification_queue> queue_;
+  const frame asked_;
+  bool flushed_ = false;
+};
+
+bool device_region::notify_later(endpoint_core& from, const frame& asked) {
+  if (!flushes_) return false;
+  const std::shared_ptr<device_memory> memory = memory_.get();
+  std::error_code ec = errc::revoked;
+  if (memory) {
+    ec = memory->start(std::make_shared<notify_flush>(from, memory, notifications(), asked), 0);
+  }
+  if (ec) region_extras::answer_notification(from, asked, ec);
+  return true;
 }
 
 }  // namespace ucx::detail

@@ -11,6 +11,7 @@
 #include "file/held_file.hpp"
 #include "region/exposed/device_memory.hpp"
 #include "region/exposed/exposed_region.hpp"
+#include "region/exposed/plane_memory.hpp"
 #include "region/exposed/region_record.hpp"
 
 namespace ucx::detail {
@@ -39,16 +40,20 @@ class device_region final : public exposed_region,
 
   /// Copies the bytes into a staging buffer, and confirms them when they are in the memory.
   void write(endpoint_core& from, const frame& asked, std::span<const std::byte> payload) override;
+  /// Some devices see the writes of adapters only behind a flush of the driver's.
+  bool notify_later(endpoint_core& from, const frame& asked) override;
 
  private:
   device_region(std::shared_ptr<context_core> context, std::shared_ptr<device_memory> memory,
                 access granted);
   void lend();
+  void register_for_adapters();
   /// Waits for the copies that run, and lets no other begin.
   void release() noexcept override;
 
   class uncopied_bytes;
   class write_copy;
+  class notify_flush;
 
   const memory_place place_;
   const std::span<std::byte> where_;
@@ -57,7 +62,9 @@ class device_region final : public exposed_region,
   std::unique_ptr<region_record> record_;
   cma_handle loan_;
   cuda_ipc_handle handle_;
-  cuda_share share_;  // what the handle names
+  cuda_share share_;                          // what the handle names
+  std::unique_ptr<plane_memory> registered_;  // where adapters of other hosts find it
+  bool flushes_ = false;                      // before each notification
   bool owned_ = false;
   const std::shared_ptr<uncopied_bytes> uncopied_;
 };

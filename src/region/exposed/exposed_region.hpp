@@ -75,6 +75,14 @@ class exposed_region : public counted_region {
   /// Returns the sink for writes; null where they go into memory.
   virtual std::shared_ptr<write_sink> sink() noexcept { return nullptr; }
 
+  /// Takes a notification that has to wait until the owner sees what adapters wrote, and answers it
+  /// then. Returns false where none has to wait. Under the worker's lock.
+  virtual bool notify_later(endpoint_core& from, const frame& asked) {
+    static_cast<void>(from);
+    static_cast<void>(asked);
+    return false;
+  }
+
   /// Checks an access of a peer's against size and rights; offsets can not overflow.
   std::error_code check(std::uint64_t offset, std::uint64_t length, access wanted) const noexcept;
 

@@ -122,9 +122,15 @@ void region_extras::notify(endpoint_core& from, const frame& asked) {
   if (asked.length != 0) ec = errc::protocol_error;
   if (exposed_region* region = ec ? nullptr : service_.admit(from, whole, access::write, ec)) {
     const held_access until_told(*region);
+    if (region->notify_later(from, asked)) return;
     ec = region->notifications()->push({asked.offset, from.session().number(), from.peer()},
                                        service_.worker_);
   }
+  answer_notification(from, asked, ec);
+}
+
+void region_extras::answer_notification(endpoint_core& from, const frame& asked,
+                                        std::error_code ec) {
   frame answer;
   answer.code = opcode::notified;
   answer.status = error_status(ec);

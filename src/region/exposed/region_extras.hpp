@@ -37,6 +37,7 @@ class region_extras {
   void write_batch(endpoint_core& from, const frame& asked, std::span<const std::byte> payload);
   void perform_atomic(endpoint_core& from, const frame& asked, std::span<const std::byte> payload);
   void notify(endpoint_core& from, const frame& asked);
+  static void answer_notification(endpoint_core& from, const frame& asked, std::error_code ec);
 
   /// Ends what is under way to a connection that is lost, and not in UCX's hands.
   void connection_failed(const driven_connection& connection);

@@ -7,6 +7,7 @@
 #include "cuda/cuda_driver.hpp"
 #include "cuda/device_copiers.hpp"
 #include "cuda/device_pointer.hpp"
+#include "region/paths/driver_move.hpp"
 #include "ucx/error.hpp"
 #include "worker/worker_core.hpp"
 
@@ -70,8 +71,8 @@ std::unique_ptr<direct_move> cuda_ipc_path::mover(const device_bytes& bytes, acc
   }
   std::shared_ptr<device_mapping> there = memory_->mapping_for(bytes.copier);
   if (!there) return nullptr;
-  return std::make_unique<direct_move>(region_.endpoint().worker(), bytes.copier,
-                                       direct_move::owners_memory{.device = std::move(there)},
+  return std::make_unique<driver_move>(region_.endpoint().worker(), bytes.copier,
+                                       driver_move::owners_memory{.device = std::move(there)},
                                        bytes.after);
 }
 

@@ -8,6 +8,7 @@
 #include "connection/endpoint_core.hpp"
 #include "connection/write_tracker.hpp"
 #include "os/huge_page.hpp"
+#include "region/paths/driver_move.hpp"
 #include "ucx/error.hpp"
 #include "worker/worker_core.hpp"
 
@@ -63,8 +64,8 @@ transfer_path::outcome mapped_path::move_device(const device_bytes& bytes, std::
 }
 
 std::unique_ptr<direct_move> mapped_path::mover(const device_bytes& bytes, access) {
-  direct_move::owners_memory there{.host = address(), .keeps = mapping_};
-  return std::make_unique<direct_move>(region_.endpoint().worker(), bytes.copier, std::move(there),
+  driver_move::owners_memory there{.host = address(), .keeps = mapping_};
+  return std::make_unique<driver_move>(region_.endpoint().worker(), bytes.copier, std::move(there),
                                        bytes.after);
 }
 

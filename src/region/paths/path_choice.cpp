@@ -9,6 +9,7 @@
 #include "cuda/device_pointer.hpp"
 #include "region/paths/cma_path.hpp"
 #include "region/paths/cuda_ipc_path.hpp"
+#include "region/paths/device_rma_path.hpp"
 #include "region/paths/mapped_path.hpp"
 #include "region/paths/rma_path.hpp"
 #include "ucp/rdma.hpp"
@@ -62,6 +63,12 @@ result<path_choice> choose_foreign(peer_region& region, transfer_method wanted, 
   return chosen;
 }
 
+/// By adapters: out of memory of the host's, or of a device.
+result<std::unique_ptr<transfer_path>> open_rma(peer_region& region, bool at_once) {
+  if (is_copied_by_driver(region.descriptor().kind)) return device_rma_path::open(region, at_once);
+  return rma_path::open(region, false);
+}
+
 result<path_choice> choose_freely(peer_region& region, owned_descriptor file) {
   path_choice chosen;
   auto mapped = mapped_path::open(region, std::move(file));
@@ -74,7 +81,7 @@ result<path_choice> choose_freely(peer_region& region, owned_descriptor file) {
     return chosen;
   }
   chosen.not_read = std::move(in_place.why().text);
-  auto by_rma = rma_path::open(region, false);
+  auto by_rma = open_rma(region, false);
   if (by_rma) {
     chosen.path = *std::move(by_rma);
     return chosen;
@@ -98,7 +105,7 @@ result<path_choice> choose_by_name(peer_region& region, transfer_method wanted, 
     case transfer_method::cma:
       return only(cma_path::open(region));
     case transfer_method::rma:
-      return only(rma_path::open(region, false));
+      return only(open_rma(region, true));
     case transfer_method::message:
       if (region.has_answers()) return path_choice{.asked_for = true};
       return region.why_no_answers();

@@ -9,6 +9,7 @@
 #include <string>
 #include <system_error>
 
+#include "cuda/device_copier.hpp"
 #include "region/paths/direct_move.hpp"
 #include "region/paths/peer_region.hpp"
 #include "ucx/access.hpp"

@@ -140,6 +140,10 @@ std::string remote_region_core::why_not(ucx::transfer_method wanted) const {
       break;
     case transfer_method::rma:
       why = chosen_.not_rma;
+      // UCX may have refused what was chosen.
+      if (by_driver && why.empty() && chosen_.path && !chosen_.not_read.empty()) {
+        why = chosen_.path->complaint();
+      }
       break;
     case transfer_method::message:
       if (!has_answers()) why = why_no_answers().text;

@@ -53,6 +53,8 @@ struct link_options {
   /// Memory of `UCP_MEM_MAP_ALLOCATE` can be mapped by peers (`rkey_ptr`).
   bool shared_memory = false;
   std::size_t allocation_limit = std::size_t{1} << 32U;
+  /// `mem_query` takes memory of devices for the host's.
+  bool mistakes_devices = false;
 
   /// How soon, and as what, the death of a process shows at its peers (mode PEER only).
   std::chrono::nanoseconds death_notice = std::chrono::milliseconds(5);

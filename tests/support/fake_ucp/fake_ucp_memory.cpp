@@ -96,7 +96,7 @@ ucs_status_t fake_ucp::mem_query(ucp_mem_h memory, ucp_mem_attr_t* attributes) {
   if ((attributes->field_mask & UCP_MEM_ATTR_FIELD_LENGTH) != 0)
     attributes->length = object->length;
   if ((attributes->field_mask & UCP_MEM_ATTR_FIELD_MEM_TYPE) != 0) {
-    attributes->mem_type = object->type;
+    attributes->mem_type = network_.link.mistakes_devices ? UCS_MEMORY_TYPE_HOST : object->type;
   }
   return UCS_OK;
 }

@@ -183,6 +183,56 @@ TEST(RemoteDescriptor, WithAHandleOfNoAllocationIsBad) {
   EXPECT_EQ(error_of(changed(honest, flags_at, {1 | 4})), errc::bad_descriptor);
 }
 
+remote_descriptor sample_for_adapters() {
+  remote_descriptor made = sample_of_device();
+  made.device_rma.worker = {std::byte{0x77}, std::byte{0x88}};
+  made.device_rma.key = {std::byte{0x99}, std::byte{0xaa}, std::byte{0xbb}};
+  made.device_rma.address = 0x7f00aabbcc00;
+  return made;
+}
+
+TEST(RemoteDescriptor, SurvivesTheWireWithAKeyForAdapters) {
+  const remote_descriptor made = sample_for_adapters();
+  EXPECT_EQ(remote_descriptor::decode(made.encode()), made);
+  EXPECT_THAT(test::to_hex(made.encode()), testing::HasSubstr("00ccbbaa007f0000"
+                                                              "02000000"
+                                                              "7788"
+                                                              "03000000"
+                                                              "99aabb"));
+  remote_descriptor alone = made;
+  alone.cma = {};
+  alone.cuda_ipc = {};
+  EXPECT_EQ(remote_descriptor::decode(alone.encode()), alone);
+  const auto wire = made.encode();
+  for (std::size_t length = 0; length < wire.size(); ++length) {
+    ASSERT_EQ(error_of(std::span(wire).first(length)), errc::bad_descriptor) << length;
+  }
+}
+
+TEST(RemoteDescriptor, KeyForAdaptersThatMakesNoSenseIsRefused) {
+  const auto refused = [](const auto& change) {
+    remote_descriptor made = sample_for_adapters();
+    change(made);
+    return error_of(made.encode()) == errc::bad_descriptor;
+  };
+  EXPECT_FALSE(refused([](remote_descriptor&) {}));
+  EXPECT_FALSE(refused([](remote_descriptor& made) { made.device_rma.key.resize(4096); }));
+  EXPECT_FALSE(refused([](remote_descriptor& made) { made.device_rma.worker.resize(16384); }));
+  EXPECT_TRUE(refused([](remote_descriptor& made) { made.device_rma.worker.clear(); }));
+  EXPECT_TRUE(refused([](remote_descriptor& made) { made.device_rma.address = 0; }));
+  EXPECT_TRUE(refused([](remote_descriptor& made) { made.device_rma.address = ~made.size + 1; }));
+  EXPECT_TRUE(refused([](remote_descriptor& made) { made.kind = memory_kind::cuda_managed; }));
+  remote_descriptor longer = sample_for_adapters();
+  longer.device_rma.key.resize(4097);
+  EXPECT_THROW(longer.encode(), error);
+  longer = sample_for_adapters();
+  longer.device_rma.worker.resize(16385);
+  EXPECT_THROW(longer.encode(), error);
+  // No writer of ours says so: a key of no bytes, under an honest checksum.
+  const auto honest = sample_for_adapters().encode();
+  EXPECT_EQ(error_of(changed(honest, honest.size() - 8 - 7, {0, 0, 0, 0})), errc::bad_descriptor);
+}
+
 // The format is a promise to other processes: if this fails, the version has to change.
 TEST(RemoteDescriptor, HasTheDocumentedBytes) {
   EXPECT_EQ(test::to_hex(sample().encode()),
@@ -278,7 +328,7 @@ TEST(RemoteDescriptor, WithAnUnknownEnumeratorIsBad) {
 
 TEST(RemoteDescriptor, WithAPropertyOfLaterVersionsIsOfAnother) {
   const auto honest = sample().encode();
-  EXPECT_EQ(error_of(changed(honest, flags_at, {1 | 64})), errc::version_mismatch);
+  EXPECT_EQ(error_of(changed(honest, flags_at, {1 | 128})), errc::version_mismatch);
   EXPECT_EQ(error_of(changed(honest, flags_at, {128})), errc::version_mismatch);
 }
 

@@ -118,6 +118,20 @@ TEST(ToldDescriptor, KeepsWhatRmaNeeds) {
   EXPECT_LT(told_descriptor(full, access::read, {.has_rma = true}).address, 16U);
 }
 
+TEST(ToldDescriptor, HasTheKeyForAdaptersWhereThereAreSome) {
+  remote_descriptor full = whole();
+  full.kind = memory_kind::cuda;
+  full.address = 0;
+  full.device_rma = {pattern(30), pattern(40), secret_address};
+  EXPECT_EQ(told_descriptor(full, access::read, {.has_rma = true}).device_rma, full.device_rma);
+  EXPECT_EQ(told_descriptor(full, access::read, {.shares_host = true}).device_rma, full.device_rma);
+  EXPECT_EQ(told_descriptor(full, access::read, {}).device_rma, device_rma_handle());
+  for (const bool here : {false, true}) {
+    const peer_reach other{.shares_host = here, .has_rma = true, .takes_keys = false};
+    EXPECT_EQ(told_descriptor(full, access::read, other).device_rma, device_rma_handle());
+  }
+}
+
 TEST(ToldDescriptor, OfAFileHasNoAddress) {
   remote_descriptor file = whole();
   file.address = 0;

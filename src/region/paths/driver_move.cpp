@@ -1,4 +1,4 @@
-#include "region/paths/direct_move.hpp"
+#include "region/paths/driver_move.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -25,9 +25,9 @@ memory_kind kind_of(std::span<const std::byte> bytes) noexcept {
 
 }  // namespace
 
-class direct_move::piece_copy final : public worker_copy {
+class driver_move::piece_copy final : public worker_copy {
  public:
-  piece_copy(direct_move& owner, staging_buffer through, owners_memory there, std::uint64_t offset)
+  piece_copy(driver_move& owner, staging_buffer through, owners_memory there, std::uint64_t offset)
       : worker_copy(owner.worker_, std::move(through)),
         owner_(owner),
         there_(std::move(there)),
@@ -48,23 +48,23 @@ class direct_move::piece_copy final : public worker_copy {
   void copied() noexcept override { there_ = {}; }
   void arrived() override { owner_.ended(*this); }
 
-  direct_move& owner_;  // which abandons it before it goes
+  driver_move& owner_;  // which abandons it before it goes
   owners_memory there_;
   const std::uint64_t offset_;
 };
 
-direct_move::direct_move(worker_core& worker, std::shared_ptr<device_copier> copier,
+driver_move::driver_move(worker_core& worker, std::shared_ptr<device_copier> copier,
                          owners_memory there, std::shared_ptr<const stream_mark> after)
     : worker_(worker),
       copier_(std::move(copier)),
       there_(std::move(there)),
       after_(std::move(after)) {}
 
-direct_move::~direct_move() {
+driver_move::~driver_move() {
   for (const std::shared_ptr<piece_copy>& each : running_) each->abandon();
 }
 
-std::error_code direct_move::start(user& told, std::uint64_t offset, std::span<std::byte> bytes,
+std::error_code driver_move::start(user& told, std::uint64_t offset, std::span<std::byte> bytes,
                                    bool into_owner) {
   user_ = &told;
   offset_ = offset;
@@ -75,7 +75,7 @@ std::error_code direct_move::start(user& told, std::uint64_t offset, std::span<s
   return running_.empty() ? failure_ : std::error_code();
 }
 
-std::error_code direct_move::start_more() {
+std::error_code driver_move::start_more() {
   while (started_ < bytes_.size() && running_.size() < most_begun) {
     const std::size_t left = bytes_.size() - started_;
     const std::size_t size =
@@ -85,7 +85,7 @@ std::error_code direct_move::start_more() {
   return {};
 }
 
-std::error_code direct_move::start_piece(std::size_t size) {
+std::error_code driver_move::start_piece(std::size_t size) {
   try {
     staging_buffer through;
     if (kind_ == memory_kind::host) {
@@ -119,7 +119,7 @@ std::error_code direct_move::start_piece(std::size_t size) {
   }
 }
 
-void direct_move::ended(piece_copy& piece) {
+void driver_move::ended(piece_copy& piece) {
   if (!piece.error && piece.buffer && !into_owner_) {
     std::memcpy(piece.bytes.data(), piece.buffer.get(), piece.bytes.size());
   }

@@ -1,0 +1,118 @@
+// UCX's second context of a context: for RMA with memory of CUDA devices, by RDMA hardware.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/logger.hpp"
+#include "base/owned_descriptor.hpp"
+#include "base/result.hpp"
+#include "ucp/ucp_api.hpp"
+#include "ucx/context.hpp"
+#include "worker/plane_transfer.hpp"
+
+namespace ucx::detail {
+
+/// Has one worker of UCX's, which only the plane's thread calls. UCX may call the CUDA driver
+/// there, which may not return. UCX emulates nothing for it (`PROTO_EMULATION_ENABLE=n`): it
+/// refuses what the hardware does not do, before a byte has moved. Threads: sharing one object is
+/// safe.
+class device_plane : public std::enable_shared_from_this<device_plane> {
+ public:
+  /// Makes it with what the context was made of. Errors: not_supported, and why UCX has no such
+  /// plane here; those of making a context, a worker and a thread.
+  static result<std::shared_ptr<device_plane>> make(ucp_api& api, const context_options& options,
+                                                    const std::vector<std::string>& devices,
+                                                    std::shared_ptr<logger> log);
+  device_plane(const device_plane&) = delete;
+  device_plane& operator=(const device_plane&) = delete;
+  ~device_plane();
+
+  /// Ends transfers and connections by force, and the thread. On that thread it returns at once:
+  /// the last reference to a worker may go there. REQUIRES: nothing is mapped in its context.
+  void close() noexcept;
+
+  ucp_api& api() const noexcept { return api_; }
+  /// Returns UCX's context, in which any thread may map memory.
+  ucp_context_h handle() const noexcept { return context_; }
+  /// Returns the address of UCX's worker: the planes of peers connect to it.
+  const std::vector<std::byte>& address() const noexcept { return address_; }
+  const std::shared_ptr<logger>& log() const noexcept { return log_; }
+
+  /// Returns the connection to the plane with that address, or a new one where there is none, or it
+  /// is lost. Nothing is sent before its first transfer. It goes with its last key.
+  std::shared_ptr<plane_peer> peer(std::span<const std::byte> address);
+  /// Returns a key to memory of `peer`, for its transfers. It is unpacked at the first of them, and
+  /// destroyed when nothing holds it any more: call `look()` then.
+  std::shared_ptr<plane_key> key(std::shared_ptr<plane_peer> peer,
+                                 std::span<const std::byte> packed);
+
+  /// Begins a transfer when the work before it is done. Errors: no_memory,
+  /// closed.
+  std::error_code start(std::shared_ptr<plane_transfer> wanted) noexcept;
+  /// Has the thread look at what was abandoned or is held no more.
+  void look() noexcept;
+
+ private:
+  /// How long the thread waits for UCX to let go at the end.
+  static constexpr std::chrono::seconds longest_end{2};
+
+  device_plane(ucp_api& api, std::shared_ptr<logger> log) noexcept
+      : api_(api), log_(std::move(log)) {}
+  result<void> init(const context_options& options, const std::vector<std::string>& devices);
+  result<void> check_memory() const;
+  result<void> make_worker();
+  void serve() noexcept;
+  bool round();
+  void sleep() noexcept;
+  bool take_new();
+  bool look_at(plane_transfer& each) noexcept;
+  bool is_due(const plane_transfer& each) noexcept;
+  ucs_status_t ready(plane_key& key) noexcept;
+  void begin(plane_transfer& each) noexcept;
+  void flush(plane_transfer& each) noexcept;
+  void over(plane_transfer& each, ucs_status_t status) noexcept;
+  bool drop_lost() noexcept;
+  bool drop_unheld();
+  void drop(plane_peer& peer) noexcept;
+  void destroy_keys(const plane_peer& peer) noexcept;
+  bool has_transfers(const plane_peer& peer) const noexcept;
+  void end() noexcept;
+  static void on_moved(void* request, ucs_status_t status, void* self);
+  static void on_closed(void* request, ucs_status_t status, void* self);
+  static void on_lost(void* self, ucp_ep_h endpoint, ucs_status_t status);
+
+  ucp_api& api_;
+  const std::shared_ptr<logger> log_;
+  ucp_context_h context_ = nullptr;
+  ucp_worker_h worker_ = nullptr;
+  int event_fd_ = -1;
+  owned_descriptor wake_;
+  std::vector<std::byte> address_;
+
+  std::mutex mutex_;
+  bool stopping_ = false;
+  std::vector<std::shared_ptr<plane_transfer>> new_;
+  std::vector<std::shared_ptr<plane_peer>> peers_;
+  std::vector<std::shared_ptr<plane_key>> keys_;
+
+  // The thread's.
+  std::vector<std::shared_ptr<plane_transfer>> active_;
+  std::size_t closing_ = 0;  // requests of UCX's that close endpoints
+  std::thread thread_;
+};
+
+}  // namespace ucx::detail
