@@ -1,6 +1,7 @@
 // UCX's context, its options and its log.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -186,11 +187,35 @@ struct adopted_context_options {
   bool share_memory = true;  ///< See `context_options::share_memory`.
 };
 
-/// Returns whether this process is a child of `fork()` whose parent had contexts at that moment. In
-/// such a child, every use of an object of the parent fails with forked_child. Destroying an
-/// inherited object leaves the parent's alone. No context can be made, for good
-/// (`docs/conventions.md`).
+/// Returns whether this process is a child of `fork()` whose parent had contexts at that moment, or
+/// a descendant of one. In such a child, every use of an object of the parent fails with
+/// forked_child. Destroying an inherited object leaves the parent's alone. The child can make
+/// contexts, and open streams, over sockets alone. Where the parent had a context of UCX's, the
+/// child can make none, for good (`docs/conventions.md`).
 UCXIO_EXPORT bool is_forked_child() noexcept;
+
+namespace detail {
+
+/// Tells in which process an object was made that has one of these. A copy tells the same. Objects
+/// that were made before a `fork()` without contexts count as the child's: no thread, and no peer,
+/// has a part in them.
+class UCXIO_EXPORT process_stamp {
+ public:
+  process_stamp() noexcept : generation_(current_.load(std::memory_order_relaxed)) {}
+  /// Returns whether this process is a child of that one, by `fork()`, or a descendant, and there
+  /// were contexts then.
+  bool is_inherited() const noexcept {
+    return generation_ != current_.load(std::memory_order_relaxed);
+  }
+
+  static void begin_process() noexcept;  ///< Called by `fork()` itself.
+
+ private:
+  static constinit std::atomic<std::uint32_t> current_;
+  std::uint32_t generation_;
+};
+
+}  // namespace detail
 
 /// A UCP context: the available features and transports, and the regions that its workers serve.
 /// Workers and regions keep what they need of it alive: it may be dropped first.

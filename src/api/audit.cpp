@@ -24,7 +24,7 @@ detail::peer_facts told_facts(const std::shared_ptr<detail::endpoint_core>& peer
 
 void append_to_audit(const endpoint& peer, const audit_event& event) noexcept {
   const std::shared_ptr<detail::endpoint_core> about = detail::core_access::core(peer);
-  if (!about || detail::is_forked_child()) return;
+  if (!about || about->is_inherited()) return;
   try {
     std::optional<detail::peer_facts> other;
     if (event.other != nullptr) {

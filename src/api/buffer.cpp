@@ -9,7 +9,6 @@
 #include <string>
 #include <utility>
 
-#include "base/forked_child.hpp"
 #include "base/result.hpp"
 #include "memory/buffer_home.hpp"
 #include "ucx/error.hpp"
@@ -25,6 +24,8 @@ class heap_home final : public detail::buffer_home {
     return {};
   }
   bool let_go() noexcept override { return true; }
+  /// `fork()` copies the heap: a child may free inherited memory.
+  bool is_inherited() const noexcept override { return false; }
 
   static heap_home& instance() noexcept {
     // Without state, and never destroyed: buffers may outlive every static object.
@@ -107,7 +108,7 @@ buffer::buffer(std::span<std::byte> bytes, move_only_handler<std::span<std::byte
     : bytes_(bytes), size_(bytes.size()), home_(new adopted_home(std::move(free))) {}
 
 buffer::~buffer() {
-  if (home_ == nullptr || detail::is_forked_child()) return;
+  if (home_ == nullptr || home_->is_inherited()) return;
   if (move_only_handler<> due = home_->take_back(bytes_)) call_at_end(std::ref(due));
 }
 

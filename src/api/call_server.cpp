@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "base/forked_child.hpp"
 #include "base/result.hpp"
 #include "rpc/call_server_core.hpp"
 #include "ucx/server.hpp"
@@ -48,7 +47,7 @@ void call_server::open(const worker& driven, const call_table& calls, call_serve
 }
 
 call_server::~call_server() {
-  if (is_forked_child()) return;
+  if (!cores_.empty() && cores_.front()->is_inherited()) return;
   const auto kept = std::move(cores_);
   for (const auto& each : kept) each->close();
 }

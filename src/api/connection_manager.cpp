@@ -42,7 +42,7 @@ connection_manager& connection_manager::operator=(connection_manager&& other) no
 connection_manager::~connection_manager() { close(close_mode::abort); }
 
 void connection_manager::add(std::string_view name, peer_address where, std::error_code& ec) {
-  std::error_code outcome = detail::is_forked_child() ? errc::forked_child : errc::closed;
+  std::error_code outcome = core_ && core_->is_inherited() ? errc::forked_child : errc::closed;
   if (core_ && outcome == errc::closed) outcome = core_->add(name, std::move(where));
   detail::end_with(outcome, ec, [name, outcome] {
     std::string what = "adding the peer \"";
@@ -72,7 +72,7 @@ std::vector<managed_peer> connection_manager::peers() const {
 }
 
 void connection_manager::reconnect(std::string_view name, std::error_code& ec) {
-  std::error_code outcome = detail::is_forked_child() ? errc::forked_child : errc::closed;
+  std::error_code outcome = core_ && core_->is_inherited() ? errc::forked_child : errc::closed;
   if (core_ && outcome == errc::closed) outcome = core_->reconnect(name);
   detail::end_with(outcome, ec, [name] {
     return std::string("connecting the peer \"").append(name) + "\" again";
@@ -80,7 +80,7 @@ void connection_manager::reconnect(std::string_view name, std::error_code& ec) {
 }
 
 void connection_manager::close(std::string_view name, close_mode mode) noexcept {
-  if (core_ && !detail::is_forked_child()) core_->close(name, mode);
+  if (core_ && !core_->is_inherited()) core_->close(name, mode);
 }
 
 void connection_manager::close(close_mode mode) noexcept {

@@ -36,7 +36,7 @@ using role = endpoint_core::role;
 std::shared_ptr<worker_core> usable(const worker& parent, std::error_code& ec) {
   std::shared_ptr<worker_core> core = core_access::core(parent);
   ec = core ? std::error_code() : make_error_code(errc::closed);
-  if (core && detail::is_forked_child()) ec = errc::forked_child;
+  if (core && core->is_inherited()) ec = errc::forked_child;
   return core;
 }
 
@@ -196,7 +196,7 @@ endpoint::~endpoint() {
 void endpoint::wait_connected(std::error_code& ec) {
   const std::shared_ptr<endpoint_core> kept = core_;  // a handler may destroy the endpoint
   std::error_code outcome = kept ? errc::forked_child : errc::closed;
-  if (kept && !detail::is_forked_child()) outcome = kept->wait_connected();
+  if (kept && !kept->is_inherited()) outcome = kept->wait_connected();
   detail::end_with(
       outcome, ec,
       [&kept] { return about("connecting to " + (kept ? kept->peer_name() : "nobody"), kept); },
@@ -228,7 +228,7 @@ std::vector<std::byte> endpoint::peer_info() const {
 }
 
 bool endpoint::is_allowed(access_right wanted, std::string_view name) const {
-  if (!core_ || detail::is_forked_child()) return false;
+  if (!core_ || core_->is_inherited()) return false;
   const std::lock_guard guard(core_->worker().lock());
   const detail::control_server* const server = core_->worker().control_server();
   const std::shared_ptr<const peer_identity> peer = core_->ucx().identity();
@@ -241,7 +241,7 @@ std::uint64_t endpoint::id() const noexcept { return core_ ? core_->number() : 0
 
 request endpoint::start_flush(const io_options& options) {
   if (!core_) return detail::failed_request(errc::closed, "flush of a connection that is not open");
-  if (detail::is_forked_child()) {
+  if (core_->is_inherited()) {
     return detail::failed_request(errc::forked_child, "flush of a connection");
   }
   detail::worker_core& worker = core_->worker();
@@ -256,13 +256,13 @@ void endpoint::flush(const io_options& options, std::error_code& ec) {
 }
 
 void endpoint::fence() {
-  if (!core_ || detail::is_forked_child()) return;
+  if (!core_ || core_->is_inherited()) return;
   const std::lock_guard guard(core_->worker().lock());
   core_->operations().fence();
 }
 
 std::size_t endpoint::cancel_all(std::chrono::nanoseconds limit) {
-  if (!core_ || detail::is_forked_child()) return 0;
+  if (!core_ || core_->is_inherited()) return 0;
   const std::shared_ptr<endpoint_core> kept = core_;  // a handler may destroy the endpoint
   return kept->worker().connections().cancel_all(kept.get(), limit);
 }
@@ -282,7 +282,7 @@ void endpoint::close(close_mode mode, std::error_code& ec) {
 
 request endpoint::start_close(close_mode mode) {
   if (!core_) return {};
-  if (detail::is_forked_child()) {
+  if (core_->is_inherited()) {
     return detail::failed_request(errc::forked_child, "closing a connection");
   }
   const std::lock_guard guard(core_->worker().lock());

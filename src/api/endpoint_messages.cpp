@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "base/forked_child.hpp"
 #include "base/result.hpp"
 #include "connection/endpoint_core.hpp"
 #include "connection/frame_sender.hpp"
@@ -33,7 +32,7 @@ using detail::worker_core;
 /// Says why a send can not even be started.
 std::error_code send_error(const std::shared_ptr<endpoint_core>& over, const send_source& source) {
   if (!over) return errc::closed;
-  if (detail::is_forked_child()) return errc::forked_child;
+  if (over->is_inherited()) return errc::forked_child;
   if (!over->worker().context().has(feature::am)) return errc::feature_disabled;
   if (!over->speaks()) return errc::not_supported;
   if (source.header().size() > over->worker().sender().longest_header()) {
@@ -88,7 +87,7 @@ detail::send_operation* start(const std::shared_ptr<endpoint_core>& over, const 
 bool send_short(const std::shared_ptr<endpoint_core>& over, const send_source& source,
                 const send_options& options) {
   const bool is_plain = options.until == send_until::reusable && !options.kind;
-  if (!over || !source.is_run() || !is_plain || detail::is_forked_child()) return false;
+  if (!over || !source.is_run() || !is_plain || over->is_inherited()) return false;
   const std::lock_guard guard(over->worker().lock());
   return over->messages().outgoing().send_short(source.kind(), source.tag(), source.header(),
                                                 source.bytes());
@@ -191,7 +190,7 @@ std::optional<message_info> endpoint::probe(const tag_match& wanted) const {
 }
 
 std::optional<message> endpoint::take(const tag_match& wanted) {
-  if (!core_ || detail::is_forked_child()) return {};
+  if (!core_ || core_->is_inherited()) return {};
   detail::worker_core& worker = core_->worker();
   const std::lock_guard guard(worker.lock());
   detail::arrived_message* const found = worker.messages().arrived().find(core_.get(), wanted);

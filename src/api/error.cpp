@@ -109,8 +109,8 @@ constexpr meaning meanings[]{
     {errc::stale_store, "the store's directory was removed or unmounted at its server",
      std::errc::io_error},
     {errc::forked_child,
-     "this process was forked from one that had connections, and UCX does not survive that; "
-     "use it before fork(), or exec() a new program",
+     "the object belongs to the parent of this process, or UCX was used before fork(); open new "
+     "ones over sockets (ucxs, ucx+tcp, ucx+unix), or exec() a new program",
      std::errc::not_supported},
     {errc::signature_differs, "the peer's function of this name has another signature"},
     {errc::call_failed, "the function that was called threw an exception"},

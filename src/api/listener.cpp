@@ -53,7 +53,7 @@ const socket_address& listener::address() const noexcept {
 }
 
 listener::acceptance listener::accept() {
-  return {core_, core_ && !detail::is_forked_child() ? core_->add_wait() : nullptr};
+  return {core_, core_ && !core_->is_inherited() ? core_->add_wait() : nullptr};
 }
 
 std::size_t listener::connections() const noexcept { return core_ ? core_->connections() : 0; }
@@ -78,7 +78,7 @@ listener::acceptance::~acceptance() {
 }
 
 connection_request listener::acceptance::wait(const io_options& options, std::error_code& ec) {
-  std::error_code outcome = detail::is_forked_child() ? errc::forked_child : errc::closed;
+  std::error_code outcome = core_ && core_->is_inherited() ? errc::forked_child : errc::closed;
   connection_request taken = core_access::make_connection_request(nullptr);
   const std::shared_ptr<listener_core> kept = core_;  // a handler may destroy the wait
   if (const std::shared_ptr<detail::accept_wait> waited = wait_;
@@ -92,7 +92,7 @@ connection_request listener::acceptance::wait(const io_options& options, std::er
 }
 
 bool listener::acceptance::await_ready() const noexcept {
-  return !wait_ || detail::is_forked_child() || core_->is_over(*wait_);
+  return !wait_ || core_->is_inherited() || core_->is_over(*wait_);
 }
 
 void listener::acceptance::await_suspend(std::coroutine_handle<> coroutine) {

@@ -28,7 +28,7 @@ detail::result<std::shared_ptr<detail::context_core>> open_core(const context& p
   if (!core) {
     return failure{errc::closed, "exposing memory of a context that was moved from, or not made"};
   }
-  if (detail::is_forked_child()) return failure{errc::forked_child, "exposing memory"};
+  if (core->is_inherited()) return failure{errc::forked_child, "exposing memory"};
   return core;
 }
 
@@ -123,14 +123,14 @@ remote_descriptor memory_region::descriptor() const {
 
 bool memory_region::pass_to(const endpoint& peer) const {
   const std::shared_ptr<detail::endpoint_core>& to = detail::core_access::core(peer);
-  if (!core_ || !to || detail::is_forked_child()) return false;
+  if (!core_ || !to || core_->is_inherited() || to->is_inherited()) return false;
   const std::lock_guard guard(to->worker().lock());
   return to->files().pass(core_->id(), core_->granted());
 }
 
 void memory_region::on_notify(notification_handler handler, std::error_code& ec) {
   std::error_code outcome;
-  if (core_ && detail::is_forked_child()) {
+  if (core_ && core_->is_inherited()) {
     outcome = errc::forked_child;
   } else if (core_) {
     const auto kept = core_->notifications();  // a handler may destroy the region
@@ -147,7 +147,9 @@ request memory_region::start_wait_notify(const worker& driven, notification& int
   constexpr const char* what = "wait for a notification";
   const std::shared_ptr<detail::worker_core>& by = detail::core_access::core(driven);
   if (!core_ || !by) return detail::failed_request(errc::closed, what);
-  if (detail::is_forked_child()) return detail::failed_request(errc::forked_child, what);
+  if (core_->is_inherited() || by->is_inherited()) {
+    return detail::failed_request(errc::forked_child, what);
+  }
   const std::lock_guard guard(by->lock());
   auto& idle = by->pool_of<detail::notification_wait>();
   detail::notification_wait* const wait = idle.take();
@@ -169,7 +171,7 @@ notification memory_region::wait_notify(const worker& driven, const io_options& 
 
 std::optional<notification> memory_region::take_notification() {
   notification taken;
-  if (!core_ || detail::is_forked_child()) return std::nullopt;
+  if (!core_ || core_->is_inherited()) return std::nullopt;
   if (!core_->notifications()->take(taken)) return std::nullopt;
   return taken;
 }

@@ -37,9 +37,15 @@ struct progress_loop::state {
   std::atomic<std::uint64_t> rounds{0};
   bool changed = true;
   bool gone = false;  // the loop itself was destroyed, by a handler
+  const detail::process_stamp made = {};
+
+  bool is_inherited() const noexcept { return made.is_inherited(); }
 
   std::error_code check() const noexcept {
-    if (detail::is_forked_child()) return errc::forked_child;
+    const auto inherited = [](const core_pointer& each) { return each->is_inherited(); };
+    if (is_inherited() || std::any_of(workers.begin(), workers.end(), inherited)) {
+      return errc::forked_child;
+    }
     const bool inside = std::any_of(workers.begin(), workers.end(),
                                     [](const core_pointer& each) { return each->in_handler(); });
     return inside ? make_error_code(errc::would_deadlock) : std::error_code();

@@ -34,7 +34,7 @@ std::span<std::byte> publication::bytes() const noexcept {
 }
 
 std::string publication::url() const {
-  if (core_ && detail::is_forked_child()) {
+  if (core_ && core_->is_inherited()) {
     throw error(errc::forked_child, "asking for the URL of what the parent publishes");
   }
   return core_ ? core_->url() : std::string();

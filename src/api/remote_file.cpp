@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "base/forked_child.hpp"
 #include "base/result.hpp"
 #include "client/client_cache.hpp"
 #include "client/client_core.hpp"
@@ -64,7 +63,8 @@ struct remote_file::state {
     return detail::retry_once_on_reset([&]() -> result<std::shared_ptr<state>> {
       const result<std::shared_ptr<client_core>> through = connect();
       if (!through) return through.why();
-      if (!detail::is_forked_child() && (*through)->connection()->worker().in_handler()) {
+      const detail::worker_core& worker = (*through)->connection()->worker();
+      if (!worker.is_inherited() && worker.in_handler()) {
         return failure{errc::would_deadlock, "opening " + std::string(name) + " in a handler"};
       }
       std::shared_ptr<remote_file_core> made;

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/deadline.hpp"
-#include "base/forked_child.hpp"
 #include "base/result.hpp"
 #include "connection/endpoint_core.hpp"
 #include "cuda/cuda_driver.hpp"
@@ -63,7 +62,7 @@ class awaited_operation {
  public:
   explicit awaited_operation(detail::operation* awaited) noexcept : awaited_(awaited) {
     if (awaited == nullptr || awaited->done()) return;
-    if (detail::is_forked_child()) {
+    if (awaited->worker().is_inherited()) {
       why_not_ = errc::forked_child;
     } else if (awaited->worker().in_handler()) {
       why_not_ = errc::would_deadlock;
@@ -115,7 +114,7 @@ void keep(std::promise<message_info>& promise, const request& ended) {
 }  // namespace
 
 void request::drop(detail::operation& held) noexcept {
-  if (detail::is_forked_child()) return;  // the parent's, or one that never started
+  if (held.is_inherited()) return;
   if (!held.done()) {
     detail::cancel_and_wait(held);
     if (held.leaves_to_round()) held.worker().settle();  // there may be no further round
@@ -161,7 +160,7 @@ void request::then(completion_handler handler) {
                      "a second handler for the " + detail::failure_text(*operation_));
   }
   if (!done()) {
-    if (detail::is_forked_child()) {
+    if (operation_->is_inherited()) {
       if (handler) handler(errc::forked_child);
       return;
     }
@@ -179,7 +178,7 @@ void request::enqueue_wait(void* cuda_stream, std::error_code& ec) {
 }
 
 void request::cancel() noexcept {
-  if (done() || detail::is_forked_child()) return;
+  if (done() || operation_->is_inherited()) return;
   detail::worker_core& worker = operation_->worker();
   {
     const std::lock_guard guard(worker.lock());
@@ -189,7 +188,7 @@ void request::cancel() noexcept {
 }
 
 void request::cancel_on(const std::stop_token& stop) {
-  if (done() || detail::is_forked_child()) return;
+  if (done() || operation_->is_inherited()) return;
   const std::lock_guard guard(operation_->worker().lock());
   if (!operation_->done()) detail::stop_link::connect(*operation_, stop);
 }
@@ -204,7 +203,7 @@ void request::leave(completion_handler keeper) {
       if (told) told(ec);
     }
   };
-  if (done() || detail::is_forked_child()) return static_cast<void>(request(std::move(*this)));
+  if (done() || operation_->is_inherited()) return static_cast<void>(request(std::move(*this)));
   detail::operation& given_up = *operation_;
   detail::worker_core& worker = given_up.worker();
   auto kept = std::make_unique<orphan>(orphan{.keeper = std::move(keeper)});
@@ -242,7 +241,7 @@ request_attributes request::attributes() const {
 }
 
 bool request::rebind(std::span<std::byte> into) noexcept {
-  if (done() || detail::is_forked_child()) return false;
+  if (done() || operation_->is_inherited()) return false;
   const std::lock_guard guard(operation_->worker().lock());
   return operation_->rebind(into);
 }

@@ -48,7 +48,7 @@ request request_source::start() {
                                   "a request of a source that is empty, or has made its request");
   }
   const std::unique_ptr<request_source_options> with = std::move(options_);
-  if (detail::is_forked_child()) {
+  if (worker_->is_inherited()) {
     return detail::failed_request(errc::forked_child, std::move(with->description));
   }
   return begin({.own = std::move(with->description)}, with->timeout, with->on_stop);
@@ -56,10 +56,10 @@ request request_source::start() {
 
 request request_source::start(const worker& driven, std::shared_ptr<const std::string> description,
                               std::chrono::nanoseconds timeout, completion_handler on_stop) {
-  if (detail::is_forked_child()) return detail::failed_request(errc::forked_child, *description);
   *this = request_source();
   worker_ = detail::core_access::core(driven);
   if (!worker_) return detail::failed_request(errc::invalid_argument, *description);
+  if (worker_->is_inherited()) return detail::failed_request(errc::forked_child, *description);
   return begin({.shared = std::move(description)}, timeout, on_stop);
 }
 
@@ -75,19 +75,19 @@ request request_source::begin(detail::sourced_words words, std::chrono::nanoseco
 }
 
 bool request_source::claim() noexcept {
-  if (done() || detail::is_forked_child()) return false;
+  if (done() || worker_->is_inherited()) return false;
   const std::lock_guard guard(worker_->lock());
   return operation_->claim();
 }
 
 void request_source::unclaim() noexcept {
-  if (done() || detail::is_forked_child()) return;
+  if (done() || worker_->is_inherited()) return;
   const std::lock_guard guard(worker_->lock());
   operation_->unclaim();
 }
 
 bool request_source::complete(std::error_code outcome, std::string text) noexcept {
-  if (done() || detail::is_forked_child()) return false;
+  if (done() || worker_->is_inherited()) return false;
   completion_handler unused;  // goes without the lock
   // What goes with it may keep this source, and be the last that keeps the worker.
   const std::shared_ptr<detail::worker_core> worker = worker_;

@@ -38,7 +38,7 @@ bool scheduled_call::wait_for(std::chrono::nanoseconds limit, std::error_code& e
   std::error_code outcome;
   std::shared_ptr<detail::worker_core> worker;
   if (!done()) {
-    if (detail::is_forked_child()) {
+    if (call_->is_inherited()) {
       outcome = errc::forked_child;
     } else {
       worker = call_->worker.lock();

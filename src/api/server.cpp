@@ -25,7 +25,7 @@ result<publication> make(const std::shared_ptr<server_core>& core, Publish publi
                          const Args&... args) {
   if (!core)
     return failure{errc::closed, "publishing on a server that was moved from, or not made"};
-  if (detail::is_forked_child()) return failure{errc::forked_child, "publishing"};
+  if (core->is_inherited()) return failure{errc::forked_child, "publishing"};
   auto published = (*core.*publish)(args...);
   if (!published) return published.why();
   publication made;
@@ -40,7 +40,7 @@ result<void> publish_address_of(const std::shared_ptr<server_core>& core,
 }
 
 result<std::string> url_of(const std::shared_ptr<server_core>& core, std::string_view name) {
-  if (core && detail::is_forked_child()) {
+  if (core && core->is_inherited()) {
     return failure{errc::forked_child, "asking for the URL of a server of the parent's"};
   }
   std::string made = core ? core->url(name) : std::string();
@@ -54,8 +54,8 @@ result<std::string> url_of(const std::shared_ptr<server_core>& core, std::string
 
 #if UCXIO_OLD_NAMES
 std::error_code withdraw(const std::shared_ptr<server_core>& core, std::string_view name) {
-  if (detail::is_forked_child()) return errc::forked_child;
   if (!core) return errc::closed;
+  if (core->is_inherited()) return errc::forked_child;
   const published found = core->names().find(name);
   if (!found) return errc::no_such_name;
   found->close();
@@ -119,7 +119,7 @@ void server::unpublish(std::string_view name, std::error_code& ec) {
 
 std::vector<entry> server::list() const {
   std::vector<entry> found;
-  if (!core_ || detail::is_forked_child()) return found;
+  if (!core_ || core_->is_inherited()) return found;
   for (const published& each : core_->names().all()) found.push_back(each->described());
   return found;
 }
@@ -141,12 +141,12 @@ std::string server::invite(std::string_view name, std::error_code& ec) {
 void server::reload_certificates(std::error_code& ec) { core_->reload_certificates().or_end(ec); }
 
 server_statistics server::statistics() const {
-  if (!core_ || detail::is_forked_child()) return {};
+  if (!core_ || core_->is_inherited()) return {};
   return core_->statistics();
 }
 
 void server::set_rules(std::optional<access_rules> rules) {
-  if (!core_ || detail::is_forked_child()) return;
+  if (!core_ || core_->is_inherited()) return;
   core_->set_rules(rules ? core_access::lines(*rules) : nullptr);
 }
 

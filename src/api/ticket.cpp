@@ -7,7 +7,6 @@
 #include <mutex>
 #include <utility>
 
-#include "base/forked_child.hpp"
 #include "base/result.hpp"
 #include "carrier/tls_keys.hpp"
 #include "client/client_connector.hpp"
@@ -41,7 +40,7 @@ result<void> expect_at_server(const detail::ticket_secret& secret, const endpoin
   const auto& first = core_access::core(one);
   const auto& second = core_access::core(other);
   if (!first || !second) return failure{errc::closed, doing};
-  if (detail::is_forked_child()) return failure{errc::forked_child, doing};
+  if (first->is_inherited() || second->is_inherited()) return failure{errc::forked_child, doing};
   const detail::peer_facts of_second = facts_of_holder(second);
   // Under the lock the server does not end.
   const std::lock_guard guard(first->worker().lock());

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "base/deadline.hpp"
-#include "base/forked_child.hpp"
 #include "base/result.hpp"
 #include "ucx/error.hpp"
 #include "worker/core_access.hpp"
@@ -28,20 +27,15 @@ bool wait_until(std::span<const request> requests, time_point until, Condition c
                 std::error_code& ec) {
   ec.clear();
   if (condition()) return true;
-  if (detail::is_forked_child()) {
-    ec = errc::forked_child;
-    return false;
-  }
   detail::worker_core* only = nullptr;
   detail::worker_set all;
   std::size_t workers = 0;
   for (const request& each : requests) {
     detail::worker_core* const worker = awaited(each);
     if (worker == nullptr) continue;
-    if (worker->in_handler()) {
-      ec = errc::would_deadlock;
-      return false;
-    }
+    if (worker->is_inherited()) ec = errc::forked_child;
+    if (!ec && worker->in_handler()) ec = errc::would_deadlock;
+    if (ec) return false;
     if (worker != only) ++workers;
     only = worker;
   }

@@ -126,7 +126,7 @@ std::chrono::nanoseconds worker::next_timeout() const { return core_->until_next
 void worker::signal() noexcept { core_->signal(); }
 void worker::post(move_only_handler<> function) {
   // The function may own this worker, and end it before post() returns.
-  if (detail::is_forked_child()) return;
+  if (core_->is_inherited()) return;
   const std::shared_ptr<detail::worker_core> kept = core_;
   kept->post(std::move(function));
 }
@@ -153,7 +153,7 @@ scheduled_call worker::call_in_progress(progress_phase when, repetition how_ofte
 }
 
 request worker::start_flush(const io_options& options) {
-  if (detail::is_forked_child()) {
+  if (core_->is_inherited()) {
     return detail::failed_request(errc::forked_child, "flush of a worker's connections");
   }
   detail::connection_table::connections over;  // let go behind the lock
@@ -167,7 +167,7 @@ void worker::flush(const io_options& options, std::error_code& ec) {
 }
 
 void worker::fence() {
-  if (detail::is_forked_child()) return;
+  if (core_->is_inherited()) return;
   detail::connection_table::connections over;  // let go behind the lock
   const std::lock_guard guard(core_->lock());
   over = core_->connections().made_here();
@@ -175,7 +175,7 @@ void worker::fence() {
 }
 
 std::size_t worker::cancel_all(std::chrono::nanoseconds limit) {
-  if (detail::is_forked_child()) return 0;
+  if (core_->is_inherited()) return 0;
   const std::shared_ptr<detail::worker_core> kept = core_;  // a handler may destroy the worker
   return kept->connections().cancel_all(nullptr, limit);
 }
@@ -201,7 +201,7 @@ void worker::run(std::stop_token stop, std::error_code& ec) {
   std::error_code outcome;
   if (core_->in_handler()) outcome = errc::would_deadlock;
   if (core_->driven_elsewhere()) outcome = errc::invalid_argument;
-  if (detail::is_forked_child()) outcome = errc::forked_child;
+  if (core_->is_inherited()) outcome = errc::forked_child;
   detail::end_with(outcome, ec, [outcome] { return why_not_run(outcome); });
   if (outcome) return;
   const std::shared_ptr<detail::worker_core> kept = core_;  // a handler may destroy the worker

@@ -1,29 +1,36 @@
-// A child of fork(): it has its parent's objects as they were, and can use none of them.
+// A child of fork(): it has its parent's objects as they were, and can use none of them. It may
+// make its own.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <tuple>
 #include <utility>
 
+#include "ucx/context.hpp"  // process_stamp
+
 namespace ucx::detail {
 
-/// Set in a child by fork() itself, before the child goes on.
-extern constinit std::atomic<bool> forked_child;
+/// Returns how many calls of fork() led to this process: a child has another number than its
+/// parent.
+std::uint32_t forks_so_far() noexcept;
 
-/// Returns whether this process was forked from one that had contexts at that moment. No context
-/// can be made here, so every object of the library is the parent's. UCX's threads are missing, its
-/// sockets and shared memory are the parent's, and a lock may be held for ever.
-inline bool is_forked_child() noexcept { return forked_child.load(std::memory_order_relaxed); }
+/// Returns whether this process was forked from one that had contexts of UCX's at that moment, or
+/// is a descendant of such a child. UCX's thread is missing here, and its locks may be held for
+/// ever: no context of UCX's can be made.
+bool lost_ucx_by_fork() noexcept;
 
 /// Counts a context for as long as it is there, for children that are forked meanwhile.
 class counted_context {
  public:
-  counted_context() noexcept;
+  explicit counted_context(bool is_of_ucx) noexcept;
   ~counted_context();
   counted_context(const counted_context&) = delete;
   counted_context& operator=(const counted_context&) = delete;
+
+ private:
+  const bool is_of_ucx_;
 };
 
 /// An object that a child keeps for good. A list keeps it reachable, so that leak checkers do not
@@ -36,19 +43,21 @@ struct left_share {
   left_share* const next;
 };
 
-/// Lets go of the parent's objects in a child, without destroying them: that would act on the
-/// parent's sockets, shared memory and files. Returns whether this process is such a child.
-template <class... Shares>
-bool leave_to_parent(Shares&... shares) noexcept {
-  if (!is_forked_child()) return false;
+/// Lets go of an object of the parent's in a child, without destroying it: that would act on the
+/// parent's sockets, shared memory and files. `beside` are further parts of it. Returns whether it
+/// is the parent's.
+template <class Share, class... Shares>
+bool leave_to_parent(Share& first, Shares&... beside) noexcept {
+  if (!first || !first->is_inherited()) return false;
   struct left final : left_share {
-    explicit left(Shares&... taken) noexcept : held(std::move(taken)...) {}
-    std::tuple<Shares...> held;
+    explicit left(Share& taken, Shares&... further) noexcept
+        : held(std::move(taken), std::move(further)...) {}
+    std::tuple<Share, Shares...> held;
   };
-  if (new (std::nothrow) left(shares...) != nullptr) return true;
-  using all = std::tuple<Shares...>;
+  if (new (std::nothrow) left(first, beside...) != nullptr) return true;
+  using all = std::tuple<Share, Shares...>;
   alignas(all) std::byte place[sizeof(all)];
-  ::new (static_cast<void*>(place)) all(std::move(shares)...);
+  ::new (static_cast<void*>(place)) all(std::move(first), std::move(beside)...);
   return true;
 }
 

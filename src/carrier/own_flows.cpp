@@ -7,7 +7,7 @@
 #include <span>
 #include <system_error>
 
-#include "base/never_destroyed.hpp"
+#include "base/one_per_process.hpp"
 #include "os/socket_lookup.hpp"
 #include "ucx/socket_address.hpp"
 
@@ -59,9 +59,9 @@ std::optional<tcp_flow> flow_of(const sockaddr_storage& from, const sockaddr_sto
   return made;
 }
 
-own_flows& own_flows::of_process() noexcept {
-  static never_destroyed<own_flows> flows;
-  return *flows;
+own_flows& own_flows::of_process() {
+  static constinit one_per_process<own_flows> flows;
+  return flows.get();
 }
 
 void own_flows::add(const tcp_flow& begun, std::uint64_t socket) {

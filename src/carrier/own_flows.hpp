@@ -22,7 +22,8 @@ std::optional<tcp_flow> flow_of(const sockaddr_storage& from, const sockaddr_sto
 /// Safe from any thread. One of the process.
 class own_flows {
  public:
-  static own_flows& of_process() noexcept;
+  /// Errors: std::bad_alloc, by the first call.
+  static own_flows& of_process();
 
   /// `socket` is the number (SO_COOKIE) of the socket that has begun it.
   void add(const tcp_flow& begun, std::uint64_t socket);

@@ -1,15 +1,13 @@
 #include "client/client_cache.hpp"
 
 #include <pthread.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <utility>
 
-#include "base/forked_child.hpp"
+#include "base/one_per_process.hpp"
 #include "client/client_connector.hpp"
 #include "client/client_core.hpp"
 #include "client/client_slot.hpp"
@@ -22,43 +20,32 @@ namespace ucx::detail {
 namespace {
 
 struct cache {
-  const ::pid_t process = ::getpid();
   std::mutex mutex;
   std::map<url, std::shared_ptr<client_slot>> slots;
   lingering_clients lingering;
 };
 
-/// Returns the process's cache. It is never destroyed: static objects may hold streams. A child of
-/// fork() makes a new one, as a thread that is not there may have the locks of the parent's.
-cache& the_cache() {
-  static std::atomic<cache*> latest{nullptr};
-  for (;;) {
-    cache* found = latest.load(std::memory_order_acquire);
-    if (found != nullptr && found->process == ::getpid()) return *found;
-    auto made = std::make_unique<cache>();
-    if (latest.compare_exchange_strong(found, made.get(), std::memory_order_acq_rel)) {
-      return *made.release();
-    }
-  }
-}
+constinit one_per_process<cache> the_cache;
 
 /// Made by the first call that asks for a client. It is destroyed before what was made earlier,
 /// streams of static objects for one, and before UCX ends. Clients that are closed later do not
 /// linger.
 struct ends_at_exit {
   ~ends_at_exit() {
-    if (!is_forked_child()) the_cache().lingering.end();
+    if (cache* const made = the_cache.find()) made->lingering.end();
   }
 };
 
-/// A child of fork() that finds no connection makes one: clients without users are in its way.
+/// Clients without users would have a child hold their connections.
 void clear_before_fork() {
-  if (!is_forked_child()) the_cache().lingering.clear();
+  if (cache* const made = the_cache.find()) made->lingering.clear();
 }
+
+[[maybe_unused]] const int forks_of_cache = ::pthread_atfork(clear_before_fork, nullptr, nullptr);
 
 /// Returns the server's slot, and drops those without users.
 std::shared_ptr<client_slot> slot_of(const url& server) {
-  cache& all = the_cache();
+  cache& all = the_cache.get();
   const std::lock_guard guard(all.mutex);
   std::erase_if(all.slots, [&](const auto& each) {
     return each.second.use_count() == 1 && each.second->is_idle();
@@ -72,7 +59,7 @@ std::shared_ptr<client_slot> slot_of(const url& server) {
 /// is lost: its end may call handlers, and so waits until the slot is free.
 result<std::shared_ptr<client_core>> take_or_connect(const url& server,
                                                      std::shared_ptr<client_core>& lost) {
-  std::shared_ptr<client_core> found = the_cache().lingering.take(server);
+  std::shared_ptr<client_core> found = the_cache.get().lingering.take(server);
   if (found) found->look();  // it had no round since
   if (found && found->status()) lost = std::move(found);
   if (!found) {
@@ -80,16 +67,14 @@ result<std::shared_ptr<client_core>> take_or_connect(const url& server,
     if (!made) return made;
     found = *std::move(made);
   }
-  return the_cache().lingering.lend(server, std::move(found));
+  return the_cache.get().lingering.lend(server, std::move(found));
 }
 
 }  // namespace
 
 result<std::shared_ptr<client_core>> shared_client(const url& server) {
-  if (is_forked_child()) return failure{errc::forked_child, to_string(server)};
   static const ends_at_exit ending;
-  [[maybe_unused]] static const int forks = ::pthread_atfork(clear_before_fork, nullptr, nullptr);
-  if (const std::string& complaint = the_cache().lingering.complaint(); !complaint.empty()) {
+  if (const std::string& complaint = the_cache.get().lingering.complaint(); !complaint.empty()) {
     return failure{errc::bad_configuration, complaint};
   }
   const url where = server.server();
@@ -110,7 +95,7 @@ result<std::shared_ptr<client_core>> heard_client(const url& server) {
 }
 
 void set_linger(std::chrono::nanoseconds longest) {
-  if (!is_forked_child()) the_cache().lingering.set_longest(longest);
+  the_cache.get().lingering.set_longest(longest);
 }
 
 }  // namespace ucx::detail

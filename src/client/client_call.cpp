@@ -4,7 +4,6 @@
 #include <new>
 
 #include "base/deadline.hpp"
-#include "base/forked_child.hpp"
 #include "base/if_there_is_memory.hpp"
 #include "connection/endpoint_core.hpp"
 #include "ucx/error.hpp"
@@ -31,7 +30,7 @@ class kept_operation {
 
 request client_call::start(client_questions& by, const io_options& options, std::string doing,
                            std::unique_ptr<conversation> what, request first) {
-  if (is_forked_child()) return failed_request(errc::forked_child, std::move(doing));
+  if (by.worker().is_inherited()) return failed_request(errc::forked_child, std::move(doing));
   auto made = std::make_unique<client_call>(by, std::move(doing), std::move(what), options.timeout);
   worker_core& worker = by.worker();
   const std::lock_guard guard(worker.lock());

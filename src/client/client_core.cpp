@@ -5,7 +5,6 @@
 #include <new>
 #include <utility>
 
-#include "base/forked_child.hpp"
 #include "connection/endpoint_core.hpp"
 #include "worker/core_access.hpp"
 #include "worker/worker_core.hpp"
@@ -58,7 +57,7 @@ client_statistics client_core::statistics() const noexcept {
 
 void client_core::close() noexcept {
   further_.close();
-  if (is_forked_child()) return;
+  if (is_inherited()) return;
   {
     const std::lock_guard guard(questions_.worker().lock());
     try {

@@ -18,6 +18,7 @@
 #include "client/further_clients.hpp"
 #include "client/known_server.hpp"
 #include "ucx/client.hpp"
+#include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/worker.hpp"
 
@@ -48,6 +49,8 @@ class client_core {
   client_questions& questions() noexcept { return questions_; }
   known_server& server() noexcept { return questions_.server(); }
   std::error_code status() const noexcept { return questions_.status(); }
+  /// Returns whether it is that of a process that this one was forked from.
+  bool is_inherited() const noexcept { return made_.is_inherited(); }
   /// See client_questions.
   request start_greet(clock::time_point deadline) { return questions_.start_greet(deadline); }
   result<void> hear() { return questions_.hear(); }
@@ -67,6 +70,7 @@ class client_core {
  private:
   client_core(ucx::worker&& driver, endpoint&& connection);
 
+  const process_stamp made_;
   ucx::worker worker_;
   std::optional<endpoint> endpoint_;
   client_questions questions_;

@@ -12,7 +12,6 @@
 
 #include "base/deadline.hpp"
 #include "base/error_text.hpp"
-#include "base/forked_child.hpp"
 #include "base/store_path.hpp"
 #include "client/client_call.hpp"
 #include "client/client_questions.hpp"
@@ -260,7 +259,7 @@ request client_files::start_create(std::string_view name, const create_options& 
 /// Returns what is behind a file that this client has open.
 result<std::shared_ptr<remote_region_core>> client_files::usable(const remote_region& file,
                                                                  const std::string& doing) const {
-  if (is_forked_child()) return failure{errc::forked_child, doing};
+  if (questions_.worker().is_inherited()) return failure{errc::forked_child, doing};
   auto core = regions_.ours(file, doing);
   if (!core) return core;
   const std::lock_guard guard(questions_.worker().lock());
@@ -271,7 +270,7 @@ result<std::shared_ptr<remote_region_core>> client_files::usable(const remote_re
 /// Likewise, of a file of a store, of which no write is missing.
 result<std::shared_ptr<remote_region_core>> client_files::of_store(const remote_region& file,
                                                                    const std::string& doing) const {
-  if (is_forked_child()) return failure{errc::forked_child, doing};
+  if (questions_.worker().is_inherited()) return failure{errc::forked_child, doing};
   auto core = regions_.ours(file, doing);
   if (!core) return core;
   if (const auto fit = questions_.server().check_stores(doing); !fit) return fit.why();

@@ -6,7 +6,6 @@
 #include <mutex>
 #include <optional>
 
-#include "base/forked_child.hpp"
 #include "base/name.hpp"
 #include "client/client_files.hpp"
 #include "cuda/device_pointer.hpp"
@@ -64,7 +63,7 @@ class client_puts::taken_room {
  public:
   taken_room(client_puts& of, std::size_t bytes, std::size_t files, clock::time_point deadline)
       : of_(of), worker_(of.questions_.worker()), bytes_(bytes), files_(files) {
-    if (worker_.in_handler() || is_forked_child()) return;  // nothing will be asked
+    if (worker_.in_handler() || worker_.is_inherited()) return;  // nothing will be asked
     taken_ = worker_.wait_until(deadline, [this] {
       const bool fits = of_.bytes_on_their_way_ + bytes_ <= most_bytes_of_all &&
                         of_.files_on_their_way_ + files_ <= most_files_of_all;
@@ -78,7 +77,7 @@ class client_puts::taken_room {
   taken_room& operator=(const taken_room&) = delete;
   /// Returns whether they may go. True inside a handler, where the question itself is refused.
   explicit operator bool() const noexcept {
-    return taken_ || is_forked_child() || worker_.in_handler();
+    return taken_ || worker_.is_inherited() || worker_.in_handler();
   }
   ~taken_room() {
     if (!taken_) return;

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/deadline.hpp"
-#include "base/forked_child.hpp"
 #include "client/client_call.hpp"
 #include "connection/endpoint_core.hpp"
 #include "ucx/error.hpp"
@@ -162,7 +161,7 @@ void client_questions::ask_all(std::span<question> asked,
                                clock::time_point deadline) {
   requests_.fetch_add(asked.size(), std::memory_order_relaxed);
   std::error_code unasked;
-  if (is_forked_child()) unasked = errc::forked_child;
+  if (worker_.is_inherited()) unasked = errc::forked_child;
   if (worker_.in_handler()) unasked = errc::would_deadlock;
   for (question& each : asked) {
     if (unasked) each.outcome = unasked;
@@ -202,7 +201,7 @@ void client_questions::ask_all(std::span<question> asked,
 }
 
 result<void> client_questions::may_wait() const {
-  if (!worker_.in_handler() || is_forked_child()) return {};  // else the request says it
+  if (!worker_.in_handler() || worker_.is_inherited()) return {};  // else the request says it
   return failure{errc::would_deadlock, "waiting for " + connection_.peer_name() + " in a handler"};
 }
 
@@ -244,7 +243,7 @@ result<void> client_questions::hear() {
 }
 
 std::error_code client_questions::status() const noexcept {
-  if (is_forked_child()) return errc::forked_child;
+  if (worker_.is_inherited()) return errc::forked_child;
   const std::lock_guard guard(worker_.lock());
   return session_.over() ? session_.why() : connection_.status();
 }

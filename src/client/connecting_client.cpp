@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "base/deadline.hpp"
-#include "base/forked_child.hpp"
 #include "base/if_there_is_memory.hpp"
 #include "client/client_core.hpp"
 #include "connection/endpoint_core.hpp"
@@ -55,7 +54,7 @@ request connecting_client::start(const std::shared_ptr<worker_core>& over, const
     why.text = to_string(server.server()) + ": " + why.text;
     return failed_request(std::move(why));
   };
-  if (is_forked_child()) return refused({errc::forked_child, "connecting"});
+  if (over->is_inherited()) return refused({errc::forked_child, "connecting"});
   auto to = destination_of(server);
   if (!to) return refused(std::move(to.why()));
   if (auto fits = check_transports(server, over->context()); !fits) {

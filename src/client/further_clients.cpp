@@ -3,7 +3,6 @@
 #include <system_error>
 #include <utility>
 
-#include "base/forked_child.hpp"
 #include "client/client_core.hpp"
 #include "ucx/error.hpp"
 
@@ -15,10 +14,10 @@ void further_clients::set_ways(client_slot::connector again, client_slot::connec
 }
 
 result<std::shared_ptr<client_core>> further_clients::lane(std::size_t number) {
-  if (closed_ || !beside_ || is_forked_child()) {
-    const errc why = closed_             ? errc::closed
-                     : is_forked_child() ? errc::forked_child
-                                         : errc::not_supported;
+  if (closed_ || !beside_ || made_.is_inherited()) {
+    const errc why = closed_                ? errc::closed
+                     : made_.is_inherited() ? errc::forked_child
+                                            : errc::not_supported;
     return failure{why, "connecting once more to " + server_.place()};
   }
   client_slot* slot = nullptr;

@@ -9,6 +9,7 @@
 
 #include "base/result.hpp"
 #include "client/client_slot.hpp"
+#include "ucx/context.hpp"
 
 namespace ucx::detail {
 
@@ -35,6 +36,7 @@ class further_clients {
   void close() noexcept { closed_ = true; }
 
  private:
+  const process_stamp made_;
   const known_server& server_;
   client_slot::connector again_;
   client_slot::connector beside_;

@@ -9,7 +9,6 @@
 
 #include "base/blocked_signals.hpp"
 #include "base/deadline.hpp"
-#include "base/forked_child.hpp"
 #include "base/renamed_variable.hpp"
 #include "client/client_core.hpp"
 
@@ -83,7 +82,7 @@ bool lingering_clients::returns(const lingering& one) noexcept {
 
 /// One that is lost, or was closed, is of no use to anybody.
 void lingering_clients::add(all& one) noexcept {
-  if (is_forked_child()) return;  // the parent's
+  if (one.front().client->is_inherited()) return;
   const bool is_good = !one.front().client->status();
   all gone;
   {
@@ -151,7 +150,6 @@ void lingering_clients::dismiss(all& gone) noexcept {
 }
 
 void lingering_clients::set_longest(std::chrono::nanoseconds longest) noexcept {
-  if (is_forked_child()) return;
   all gone;
   {
     std::unique_lock guard(mutex_);
@@ -176,7 +174,6 @@ void lingering_clients::clear() noexcept {
 }
 
 void lingering_clients::end() noexcept {
-  if (is_forked_child()) return;
   all gone;
   std::thread ending;
   {

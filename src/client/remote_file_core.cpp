@@ -6,7 +6,6 @@
 #include <system_error>
 #include <utility>
 
-#include "base/forked_child.hpp"
 #include "base/if_there_is_memory.hpp"
 #include "client/client_core.hpp"
 #include "connection/endpoint_core.hpp"
@@ -37,7 +36,7 @@ remote_file_core::remote_file_core(const std::shared_ptr<client_core>& through,
 
 remote_file_core::~remote_file_core() {
   const auto& tracker = core_access::tracker(region_);
-  if (is_forked_child() || !tracker) return;
+  if (!tracker || worker().is_inherited()) return;
   const std::lock_guard guard(worker().lock());
   tracker->set_observer(nullptr);
 }
@@ -46,7 +45,7 @@ client_core& remote_file_core::core() const noexcept { return *core_access::core
 worker_core& remote_file_core::worker() const noexcept { return core().connection()->worker(); }
 
 result<void> remote_file_core::may_wait() const {
-  if (is_forked_child() || !worker().in_handler()) return {};
+  if (worker().is_inherited() || !worker().in_handler()) return {};
   return failure{errc::would_deadlock, "waiting for " + description() + " in a handler"};
 }
 
@@ -140,7 +139,7 @@ void remote_file_core::note_not_begun(extent where, std::error_code why,
 
 request remote_file_core::start_read(std::uint64_t offset, std::span<std::byte> into,
                                      std::size_t& count) {
-  if (is_forked_child()) return failed_request(errc::forked_child, "reading a file");
+  if (worker().is_inherited()) return failed_request(errc::forked_child, "reading a file");
   const auto read = [self = shared_from_this(), offset, into, &count]() -> result<request> {
     const std::uint64_t end = self->region_.size();
     count =
@@ -162,7 +161,7 @@ remote_file_core::extent remote_file_core::extent::of(std::uint64_t offset, std:
 }
 
 request remote_file_core::start_write(std::uint64_t offset, std::span<const std::byte> from) {
-  if (is_forked_child()) return failed_request(errc::forked_child, "writing a file");
+  if (worker().is_inherited()) return failed_request(errc::forked_child, "writing a file");
   const std::lock_guard guard(worker().lock());
   if (!turns_->are_taken(file_change::none)) return write_now(offset, from);
   const auto write = [self = shared_from_this(), offset, from]() -> result<request> {
@@ -205,7 +204,7 @@ void remote_file_core::keep_order(extent written) noexcept {
 }
 
 request remote_file_core::start_flush() {
-  if (is_forked_child()) return failed_request(errc::forked_child, "syncing a file");
+  if (worker().is_inherited()) return failed_request(errc::forked_child, "syncing a file");
   const std::lock_guard guard(worker().lock());
   if (!turns_->are_taken(file_change::none)) return region_.start_flush(each_);
   return start_in_turn(file_change::none, "syncing " + description(), {flushing()});

@@ -4,7 +4,6 @@
 #include <new>
 
 #include "base/deadline.hpp"
-#include "base/forked_child.hpp"
 #include "base/if_there_is_memory.hpp"
 #include "connection/endpoint_core.hpp"
 #include "ucx/error.hpp"
@@ -16,7 +15,7 @@ namespace ucx::detail {
 
 request serial_operation::start(endpoint_core& over, const io_options& options, std::string doing,
                                 std::vector<step> steps, std::function<void()> at_end) {
-  if (is_forked_child()) return failed_request(errc::forked_child, std::move(doing));
+  if (over.is_inherited()) return failed_request(errc::forked_child, std::move(doing));
   auto made =
       std::make_unique<serial_operation>(std::move(doing), std::move(steps), std::move(at_end));
   worker_core& worker = over.worker();

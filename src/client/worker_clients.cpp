@@ -8,7 +8,6 @@
 #include <system_error>
 #include <utility>
 
-#include "base/forked_child.hpp"
 #include "base/if_there_is_memory.hpp"
 #include "base/intrusive_list.hpp"
 #include "client/client_core.hpp"
@@ -161,7 +160,7 @@ worker_clients::place& worker_clients::place_of(const url& server) {
 
 request worker_clients::start(const std::shared_ptr<worker_core>& over, const url& server,
                               const io_options& options, receiver then) {
-  if (is_forked_child()) {
+  if (over->is_inherited()) {
     return failed_request(errc::forked_child, to_string(server.server()) + ": connecting");
   }
   const url where = server.server();

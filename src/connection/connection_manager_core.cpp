@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/deadline.hpp"
-#include "base/forked_child.hpp"
 #include "base/if_there_is_memory.hpp"
 #include "connection/close_operation.hpp"
 #include "connection/connector.hpp"
@@ -246,7 +245,7 @@ failure connection_manager_core::not_active(std::string_view name, std::error_co
 result<std::shared_ptr<endpoint_core>> connection_manager_core::wait_active(
     std::string_view name, const io_options& options) {
   const auto kept = shared_from_this();  // a handler may end the manager that is waited for
-  if (is_forked_child()) return not_active(name, errc::forked_child);
+  if (is_inherited()) return not_active(name, errc::forked_child);
   std::error_code ec;
   std::string words;
   std::shared_ptr<endpoint_core> found;

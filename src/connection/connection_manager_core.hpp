@@ -15,6 +15,7 @@
 #include "base/result.hpp"
 #include "connection/connection_observer.hpp"
 #include "ucx/connection_manager.hpp"
+#include "ucx/context.hpp"
 
 namespace ucx::detail {
 
@@ -90,6 +91,8 @@ class connection_manager_core final : public std::enable_shared_from_this<connec
   connection_manager_core(std::shared_ptr<worker_core> worker, connection_manager_options options);
 
   worker_core& worker() const noexcept { return *worker_; }
+  /// Returns whether it is that of a process that this one was forked from.
+  bool is_inherited() const noexcept { return made_.is_inherited(); }
   const std::shared_ptr<worker_core>& shared_worker() const noexcept { return worker_; }
   const connection_manager_options& options() const noexcept { return options_; }
 
@@ -122,6 +125,7 @@ class connection_manager_core final : public std::enable_shared_from_this<connec
   void close_at_once(std::optional<std::string_view> name) noexcept;
   void close_in_order(std::optional<std::string_view> name) noexcept;
 
+  const process_stamp made_;
   std::shared_ptr<worker_core> worker_;
   const connection_manager_options options_;
   std::map<std::string, std::shared_ptr<managed_connection>, std::less<>> peers_;

@@ -5,7 +5,6 @@
 #include <new>
 
 #include "base/deadline.hpp"
-#include "base/forked_child.hpp"
 #include "base/if_there_is_memory.hpp"
 #include "connection/close_operation.hpp"
 #include "connection/endpoint_core.hpp"
@@ -26,7 +25,7 @@ close_operation* endpoint_closing::start(close_mode mode) {
 }
 
 std::error_code endpoint_closing::close(close_mode mode) {
-  if (is_forked_child()) return errc::forked_child;
+  if (connection_.is_inherited()) return errc::forked_child;
   worker_core& worker = connection_.worker();
   if (mode == close_mode::abort || worker.in_handler()) return close_at_once(mode);
   std::unique_lock guard(worker.lock());

@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "base/forked_child.hpp"
 #include "base/if_there_is_memory.hpp"
 #include "base/retirement.hpp"
 #include "connection/client_ledger.hpp"
@@ -90,7 +89,7 @@ result<std::shared_ptr<endpoint_core>> endpoint_core::make(worker_core& worker,
 
 /// Called when the connection has no holder any more: it is closed, and for that held once more.
 void endpoint_core::retire() noexcept {
-  if (is_forked_child()) return;  // the parent's
+  if (is_inherited()) return;  // the parent's
   if (worker_.inside_ucx()) return owe(to_retire);
   std::unique_lock guard(worker_.lock());
   const bool open = state_ == endpoint_state::connecting || state_ == endpoint_state::ready;
@@ -124,7 +123,7 @@ endpoint_core::~endpoint_core() {
 }
 
 std::error_code endpoint_core::status() const noexcept {
-  if (is_forked_child()) return errc::forked_child;
+  if (is_inherited()) return errc::forked_child;
   if (state_ == endpoint_state::closed || closing_.has_begun()) return errc::closed;
   return state_ == endpoint_state::failed ? error_ : std::error_code();
 }

@@ -28,6 +28,7 @@
 #include "connection/staged_transfers.hpp"
 #include "connection/ucx_endpoint.hpp"
 #include "ucp/piece_sizes.hpp"
+#include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/socket_address.hpp"
 #include "wire/frame.hpp"
@@ -61,6 +62,8 @@ class endpoint_core final : public driven_connection,
   endpoint_core& operator=(const endpoint_core&) = delete;
 
   worker_core& worker() const noexcept { return worker_; }
+  /// Returns whether it is that of a process that this one was forked from.
+  bool is_inherited() const noexcept { return made_.is_inherited(); }
   bool keeps_worker() const noexcept override { return keep_alive_ != nullptr; }
   role side() const noexcept { return role_; }
   /// Returns whether the two exchange messages: the peer has this library, and this side's context
@@ -215,6 +218,7 @@ class endpoint_core final : public driven_connection,
   bool may_be_left() const noexcept;
   bool may_owe_answers() const noexcept;
 
+  const process_stamp made_;
   worker_core& worker_;
   std::shared_ptr<worker_core> keep_alive_;
   const role role_;

@@ -45,7 +45,7 @@ result<std::shared_ptr<listener_core>> listener_core::make(std::shared_ptr<worke
   const std::shared_ptr<meeting_book> keys = meeting_scope::take_book();
   const std::string doing = "listening on " + to_string(address);
   if (!worker) return failure{errc::closed, doing};
-  if (is_forked_child()) return failure{errc::forked_child, doing};
+  if (worker->is_inherited()) return failure{errc::forked_child, doing};
   if (address.empty()) return failure{errc::bad_address, doing};
   std::error_code ec;
   if (options.terms) ec = complaint_about(*options.terms, worker->context().features());

@@ -21,6 +21,7 @@
 #include "connection/listening_place.hpp"
 #include "connection/listening_socket.hpp"
 #include "ucp/ucp_api.hpp"
+#include "ucx/context.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/socket_address.hpp"
 
@@ -56,6 +57,8 @@ class listener_core final : public connection_observer,
   listener_core& operator=(const listener_core&) = delete;
 
   worker_core& worker() const noexcept { return *worker_; }
+  /// Returns whether it is that of a process that this one was forked from.
+  bool is_inherited() const noexcept { return made_.is_inherited(); }
   ucp_listener_h handle() const noexcept { return handle_; }
   const socket_address& address() const noexcept { return address_; }
   handle_place& place_of_handle() noexcept { return place_; }
@@ -111,6 +114,7 @@ class listener_core final : public connection_observer,
   void queue(Call call);
   std::unique_ptr<pending_connection> take() noexcept;
 
+  const process_stamp made_;
   std::shared_ptr<worker_core> worker_;
   listener_options options_;
   handle_place place_;

@@ -6,6 +6,7 @@
 
 #include "base/result.hpp"
 #include "ucp/ucp_api.hpp"
+#include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/socket_address.hpp"
 
@@ -30,6 +31,8 @@ class pending_connection {
   const socket_address& local() const noexcept;
   /// Returns its listener's.
   worker_core& worker() const noexcept;
+  /// Returns whether it is that of a process that this one was forked from.
+  bool is_inherited() const noexcept { return made_.is_inherited(); }
   void reject() noexcept;
   /// Rejects, and tells the peer why as soon as it has said hello.
   void refuse(errc why, std::string_view words);
@@ -48,6 +51,7 @@ class pending_connection {
                                               std::shared_ptr<worker_core> keep_alive,
                                               endpoint_options options);
 
+  const process_stamp made_;
   std::shared_ptr<listener_core> listener_;
   ucp_conn_request_h request_;
   socket_address peer_;

@@ -7,6 +7,7 @@
 
 #include "ucx/buffer.hpp"
 #include "ucx/completion_handler.hpp"
+#include "ucx/context.hpp"
 
 namespace ucx::detail {
 
@@ -20,6 +21,10 @@ class buffer_home {
   virtual move_only_handler<> take_back(std::span<std::byte> bytes) noexcept = 0;
   /// Lets the caller have the memory; returns whether that is possible.
   virtual bool let_go() noexcept = 0;
+
+  /// Returns whether the memory, and the user's code, are those of a process that this one was
+  /// forked from.
+  virtual bool is_inherited() const noexcept { return made_.is_inherited(); }
 
   static buffer make(std::span<std::byte> bytes, buffer_home& home) noexcept {
     return buffer(bytes, home);
@@ -36,6 +41,9 @@ class buffer_home {
  protected:
   buffer_home() noexcept = default;
   ~buffer_home() = default;
+
+ private:
+  const process_stamp made_;
 };
 
 }  // namespace ucx::detail

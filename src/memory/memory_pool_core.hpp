@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "memory/memory_source.hpp"
+#include "ucx/context.hpp"
 #include "ucx/memory_resources.hpp"
 
 namespace ucx::detail {
@@ -21,6 +22,9 @@ class memory_pool_core {
   memory_pool_core(const memory_pool_core&) = delete;
   memory_pool_core& operator=(const memory_pool_core&) = delete;
   ~memory_pool_core();
+
+  /// Returns whether it is that of a process that this one was forked from.
+  bool is_inherited() const noexcept { return made_.is_inherited(); }
 
   /// Errors: std::bad_alloc.
   void* allocate(std::size_t size, std::size_t alignment);
@@ -41,6 +45,7 @@ class memory_pool_core {
   block take_new(std::size_t size);
   void release_idle() noexcept;
 
+  const process_stamp made_;
   const std::unique_ptr<memory_source> source_;
   const std::size_t bound_;
   mutable std::mutex mutex_;

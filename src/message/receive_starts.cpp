@@ -4,7 +4,6 @@
 #include <span>
 #include <utility>
 
-#include "base/forked_child.hpp"
 #include "base/result.hpp"
 #include "connection/endpoint_core.hpp"
 #include "message/message_exchange.hpp"
@@ -54,7 +53,7 @@ request failed_by_fork() { return failed_request(errc::forked_child, "receiving 
 template <class Place>
 request start_at(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
                  const tag_match& wanted, const Place& place, const io_options& options) {
-  if (is_forked_child()) return failed_by_fork();
+  if (worker.is_inherited()) return failed_by_fork();
   if (const failure none = no_messages(worker, from.get()); none.code) {
     return failed_request(none.code, none.text);
   }
@@ -72,7 +71,7 @@ request start_held_at(const std::shared_ptr<worker_core>& worker, arrived_messag
   if (held == nullptr) {
     return failed_request(errc::invalid_argument, "receive of an empty message");
   }
-  if (is_forked_child()) return failed_by_fork();
+  if (worker->is_inherited()) return failed_by_fork();
   const std::lock_guard guard(worker->lock());
   if ((held->owner == arrived_message::whose::taken && !held->here()) || held->receive != nullptr) {
     return failed_request(errc::invalid_argument, "second receive of one message");
@@ -112,8 +111,8 @@ request start_of(const std::shared_ptr<worker_core>& worker, arrived_message* he
 
 request start_stream(const std::shared_ptr<endpoint_core>& from, stream_amount amount,
                      std::span<std::byte> into, const io_options& options) {
-  if (is_forked_child()) return failed_by_fork();
   worker_core& worker = from->worker();
+  if (worker.is_inherited()) return failed_by_fork();
   if (const failure none = no_messages(worker, from.get()); none.code) {
     return failed_request(none.code, none.text);
   }

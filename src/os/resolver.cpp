@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/deadline.hpp"
+#include "base/one_per_process.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
@@ -20,25 +21,30 @@ constexpr int most_threads = 64;
 
 /// The threads belong to the process, not to any object, because nothing ends a thread inside the
 /// system's resolver. They are counted, as they may outlive their lookups.
-constinit std::atomic<int> threads{0};
+struct thread_count {
+  std::atomic<int> running{0};
+};
+constinit one_per_process<thread_count> threads;
 
 /// One of them, from before it is asked for until it has ended, or could not be had.
 class counted_thread {
  public:
-  counted_thread() noexcept : counts_(threads.fetch_add(1) < most_threads) {
-    if (!counts_) threads.fetch_sub(1);
+  counted_thread() : counts_(&threads.get()) {
+    if (counts_->running.fetch_add(1) < most_threads) return;
+    std::exchange(counts_, nullptr)->running.fetch_sub(1);
   }
-  counted_thread(counted_thread&& other) noexcept : counts_(std::exchange(other.counts_, false)) {}
+  counted_thread(counted_thread&& other) noexcept
+      : counts_(std::exchange(other.counts_, nullptr)) {}
   counted_thread& operator=(counted_thread&&) = delete;
   ~counted_thread() {
-    if (counts_) threads.fetch_sub(1);
+    if (counts_ != nullptr) counts_->running.fetch_sub(1);
   }
 
   /// Returns whether there may be one more.
-  explicit operator bool() const noexcept { return counts_; }
+  explicit operator bool() const noexcept { return counts_ != nullptr; }
 
  private:
-  bool counts_;
+  thread_count* counts_;
 };
 
 /// Tells of a lack of memory by its result: an exception on the resolver's thread would end the

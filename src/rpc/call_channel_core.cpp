@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "base/forked_child.hpp"
 #include "connection/endpoint_core.hpp"
 #include "rpc/call_exchange.hpp"
 #include "rpc/call_windows.hpp"
@@ -59,7 +58,7 @@ request call_channel_core::start(wanted_call wanted, const call_writer& argument
                                  std::chrono::nanoseconds timeout,
                                  std::shared_ptr<call_result>& made) {
   const std::string& name = wanted.called.name();
-  if (is_forked_child()) return failed_request(errc::forked_child, "calling " + name);
+  if (over_->is_inherited()) return failed_request(errc::forked_child, "calling " + name);
   worker_core& worker = over_->worker();
   call_windows windows;
   if (auto taken = take_arguments(wanted, arguments, worker.shared_context(), windows); !taken) {
@@ -88,7 +87,7 @@ result<void> call_channel_core::post(wanted_call wanted, const call_writer& argu
   call_windows none;
   if (auto taken = take_arguments(wanted, arguments, nullptr, none); !taken) return taken;
   const std::string what = "calling " + wanted.called.name();
-  if (is_forked_child()) return failure{errc::forked_child, what};
+  if (over_->is_inherited()) return failure{errc::forked_child, what};
   worker_core& worker = over_->worker();
   const std::lock_guard guard(worker.lock());
   if (const std::error_code unusable = over_->status()) return failure{unusable, what};

@@ -20,6 +20,7 @@
 #include "call/call_directory.hpp"
 #include "call/call_message.hpp"
 #include "ucx/call_server.hpp"
+#include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/message.hpp"
 #include "ucx/request.hpp"
@@ -48,6 +49,7 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
   /// Takes none any more.
   void close() noexcept;
   std::size_t under_way() const noexcept;
+  bool is_inherited() const noexcept { return made_.is_inherited(); }
 
  private:
   /// A call that is under way, by its connection, and by its place among those of this server.
@@ -126,6 +128,7 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
   void forget(const key& which) noexcept;
   static key key_of(const served_call& call);
 
+  const process_stamp made_;
   const std::weak_ptr<worker_core> worker_;
   const std::shared_ptr<call_directory> functions_;
   const call_server_options options_;

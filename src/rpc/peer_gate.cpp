@@ -7,7 +7,6 @@
 #include <system_error>
 #include <utility>
 
-#include "base/forked_child.hpp"
 #include "call/call_listing.hpp"
 #include "connection/channel.hpp"
 #include "connection/endpoint_core.hpp"
@@ -31,7 +30,7 @@ void append(const endpoint& caller, const char* event, std::string name, call_ou
 
 bool peer_gate::shows(std::string_view function) noexcept {
   const std::shared_ptr<endpoint_core>& over = core_access::core(caller_);
-  if (!over || is_forked_child()) return false;
+  if (!over || over->is_inherited()) return false;
   worker_core& worker = over->worker();
   const peer_identity anybody;
   // Under the lock the server does not end.

@@ -73,6 +73,8 @@ class server_core final : public store_host, public std::enable_shared_from_this
   ucx::worker& worker(std::size_t number = 0) noexcept;
   std::size_t workers() const noexcept { return further_.size() + (other_ ? 2 : 1); }
   server_address address() const;
+  /// Returns whether it is that of a process that this one was forked from.
+  bool is_inherited() const noexcept { return made_.is_inherited(); }
   bool is_closed() const noexcept { return closed_.load(std::memory_order_acquire); }
   /// See ucx::server.
   result<void> publish_address(const std::filesystem::path& file);
@@ -121,6 +123,7 @@ class server_core final : public store_host, public std::enable_shared_from_this
   std::optional<file_watcher> watcher_;
   std::optional<file_hasher> hasher_;
   std::atomic<bool> closed_{false};
+  const process_stamp made_;
   std::shared_ptr<server_sessions> sessions_;
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/clock.hpp"
+#include "ucx/context.hpp"
 #include "ucx/entry.hpp"
 
 namespace ucx::detail {
@@ -18,6 +19,9 @@ class published {
   published& operator=(const published&) = delete;
   virtual ~published() = default;
 
+  /// Returns whether it is that of a process that this one was forked from.
+  bool is_inherited() const noexcept { return made_.is_inherited(); }
+
   /// Never changes.
   virtual const entry& described() const noexcept = 0;
   virtual std::span<std::byte> bytes() const noexcept = 0;
@@ -25,6 +29,9 @@ class published {
   virtual bool is_open() const noexcept = 0;
   /// See publication::close(); peers that have not let go by `until` are dropped.
   virtual void close(clock::time_point until = clock::time_point::max()) noexcept = 0;
+
+ private:
+  const process_stamp made_;
 };
 
 }  // namespace ucx::detail

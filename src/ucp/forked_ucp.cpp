@@ -10,7 +10,7 @@
 namespace ucx::detail {
 namespace {
 
-constexpr ucs_status_t refusal = UCS_ERR_UNSUPPORTED;
+constexpr ucs_status_t refusal = status_inherited;
 
 /// Waits are short: nothing that is waited for there will come.
 constexpr std::chrono::milliseconds longest_wait{1};

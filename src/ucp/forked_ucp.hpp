@@ -1,9 +1,13 @@
-// The seam in a child of fork().
+// The seam of inherited objects, in a child of fork().
 #pragma once
 
 #include "ucp/ucp_api.hpp"
 
 namespace ucx::detail {
+
+/// The status by which it refuses. It is of the range that UCX keeps for failures of endpoints, of
+/// which UCX gives none.
+inline constexpr auto status_inherited = static_cast<ucs_status_t>(-77);
 
 /// It does not reach UCX, whose objects are the parent's. Calls that may fail are refused, and
 /// those that only let go of something do nothing. Waits are short, because nothing that is waited

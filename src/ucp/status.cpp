@@ -4,12 +4,12 @@
 #include <string_view>
 #include <utility>
 
-#include "base/forked_child.hpp"
+#include "ucp/forked_ucp.hpp"
 
 namespace ucx::detail {
 
 errc to_errc(ucs_status_t status) noexcept {
-  switch (status) {
+  switch (static_cast<int>(status)) {
     case UCS_ERR_IO_ERROR:
       return errc::io_error;
     case UCS_ERR_NO_MEMORY:
@@ -22,9 +22,10 @@ errc to_errc(ucs_status_t status) noexcept {
     case UCS_ERR_INVALID_ADDR:
       return errc::bad_address;
     case UCS_ERR_NOT_IMPLEMENTED:
+    case UCS_ERR_UNSUPPORTED:
       return errc::not_supported;
-    case UCS_ERR_UNSUPPORTED:  // the word of the seam there, too
-      return is_forked_child() ? errc::forked_child : errc::not_supported;
+    case status_inherited:
+      return errc::forked_child;
     case UCS_ERR_MESSAGE_TRUNCATED:
     case UCS_ERR_BUFFER_TOO_SMALL:
       return errc::message_truncated;

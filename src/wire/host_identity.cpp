@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <new>
 #include <string>
 
+#include "base/one_per_process.hpp"
 #include "wire/wire.hpp"
 
 namespace ucx::detail {
@@ -19,24 +21,34 @@ std::string read_line(const char* path) {
   return line;
 }
 
+host_number read_identity() noexcept {
+  host_number made = {};
+  try {
+    // The boot id is the kernel's, and containers of one kernel share it. They share memory only if
+    // they share a name space for it, which an attempt to use the memory finds out.
+    const std::string boot = read_line("/proc/sys/kernel/random/boot_id");
+    const XXH128_hash_t hash = XXH3_128bits(boot.data(), boot.size());
+    XXH128_canonical_t canonical;
+    XXH128_canonicalFromHash(&canonical, hash);
+    std::memcpy(made.data(), &canonical, made.size());
+  } catch (...) {  // out of memory: an identity that equals no other
+  }
+  return made;
+}
+
+struct this_host {
+  host_number number = read_identity();
+};
+
 }  // namespace
 
 host_number host_identity() noexcept {
-  static const host_number identity = [] {
-    host_number made = {};
-    try {
-      // The boot id is the kernel's, and containers of one kernel share it. They share memory only
-      // if they share a name space for it, which an attempt to use the memory finds out.
-      const std::string boot = read_line("/proc/sys/kernel/random/boot_id");
-      const XXH128_hash_t hash = XXH3_128bits(boot.data(), boot.size());
-      XXH128_canonical_t canonical;
-      XXH128_canonicalFromHash(&canonical, hash);
-      std::memcpy(made.data(), &canonical, made.size());
-    } catch (...) {  // out of memory: an identity that equals no other
-    }
-    return made;
-  }();
-  return identity;
+  static constinit one_per_process<this_host> known;
+  try {
+    return known.get().number;
+  } catch (const std::bad_alloc&) {
+    return {};  // it equals no other
+  }
 }
 
 std::vector<std::byte> encode_host(const host_number& host) {

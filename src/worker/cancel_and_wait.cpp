@@ -4,7 +4,6 @@
 #include <mutex>
 
 #include "base/deadline.hpp"
-#include "base/forked_child.hpp"
 #include "base/if_there_is_memory.hpp"
 #include "worker/driven_connection.hpp"
 #include "worker/looked_at_operation.hpp"
@@ -49,8 +48,8 @@ void finish_here(operation& operation) {
 }  // namespace
 
 void cancel_and_wait(operation& operation) noexcept {
-  if (is_forked_child()) return;
   worker_core& worker = operation.worker();
+  if (worker.is_inherited()) return;
   {
     const std::lock_guard guard(worker.lock());
     if (operation.done()) return;
@@ -68,7 +67,7 @@ void cancel_and_wait(operation& operation) noexcept {
 }
 
 void cancel_and_wait(operation_group& group, worker_core& worker) noexcept {
-  if (is_forked_child()) return;
+  if (worker.is_inherited()) return;
   for (bool first = true;; first = false) {
     operation* left = nullptr;
     {

@@ -50,6 +50,11 @@ bool asks_for_ipv6(const context_options& options) {
   return inherits;
 }
 
+/// Behind what can not be done in a child of fork().
+constexpr const char* no_ucx_here =
+    " (UCX does not survive fork(), and a process from which this one was forked had a context of "
+    "UCX's; here contexts over sockets can be made: ucxs, ucx+tcp, ucx+unix)";
+
 feature without(feature set, feature gone) noexcept {
   return static_cast<feature>(static_cast<unsigned>(set) & ~static_cast<unsigned>(gone));
 }
@@ -109,7 +114,8 @@ bool asks_for_unix_beside(const context_options& options) noexcept {
 
 context_core::context_core(ucp_api& api, const context_options& options,
                            std::unique_ptr<logger> log)
-    : api_(api),
+    : counted_(api.is_ucx()),
+      api_(api),
       log_(std::move(log)),
       processes_(std::make_unique<process_watcher>()),
       features_(options.features),
@@ -125,8 +131,9 @@ context_core::context_core(ucp_api& api, const context_options& options,
 result<std::shared_ptr<context_core>> context_core::make(ucp_api& api,
                                                          const context_options& options,
                                                          const device_limit& limit) {
-  if (is_forked_child()) return failure{errc::forked_child, "making a context"};
   if (asks_for_sockets(options)) return make_of_sockets(api, options, limit);
+  if (lost_ucx_by_fork())
+    return failure{errc::forked_child, std::string("making a context") + no_ucx_here};
   if (options.transports.size() == 1 && names(options, ucx_transport)) {
     context_options by_choice = options;
     by_choice.transports.clear();
@@ -258,7 +265,7 @@ result<configuration> context_core::init(const context_options& options,
 result<std::shared_ptr<context_core>> context_core::adopt(ucp_api& api, ucp_context_h handle,
                                                           const adopted_context_options& options) {
   const char* const adopting = "adopting a context of UCX's";
-  if (is_forked_child()) return failure{errc::forked_child, adopting};
+  if (lost_ucx_by_fork()) return failure{errc::forked_child, std::string(adopting) + no_ucx_here};
   if (handle == nullptr) return failure{errc::invalid_argument, adopting};
   context_options alike;
   alike.features = options.features;

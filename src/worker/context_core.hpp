@@ -56,7 +56,9 @@ class context_core : public std::enable_shared_from_this<context_core> {
   context_core& operator=(const context_core&) = delete;
 
   /// Returns whom all that is made of the context calls.
-  ucp_api& api() const noexcept { return is_forked_child() ? forked_ucp() : api_; }
+  ucp_api& api() const noexcept { return is_inherited() ? forked_ucp() : api_; }
+  /// Returns whether it is that of a process that this one was forked from.
+  bool is_inherited() const noexcept { return made_.is_inherited(); }
   logger& log() const noexcept { return *log_; }
   ucp_context_h handle() const noexcept { return handle_; }
   /// Returns whether its connections are UCX's. Else they are sockets of this library.
@@ -137,6 +139,7 @@ class context_core : public std::enable_shared_from_this<context_core> {
   bool resources_are_of_one_host() const noexcept;
 
   const counted_context counted_;  // until everything else is gone
+  const process_stamp made_;
   ucp_api& api_;
   const std::shared_ptr<logger> log_;  // the plane's, too
   const std::unique_ptr<process_watcher> processes_;

@@ -3,23 +3,28 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/one_per_process.hpp"
+
 namespace ucx::detail {
 namespace {
 
 constexpr std::chrono::seconds longest_exit{10};
 
+/// Never destroyed: a worker that is itself destroyed at exit may come later than the wait. A child
+/// of fork() has none of the threads, and waits for its own.
+constinit one_per_process<departed_threads> all_departed;
+
 struct wait_at_exit {
-  departed_threads& threads;
-  ~wait_at_exit() { threads.wait(longest_exit); }
+  ~wait_at_exit() {
+    if (departed_threads* const threads = all_departed.find()) threads->wait(longest_exit);
+  }
 };
 
 }  // namespace
 
 departed_threads& departed_threads::instance() {
-  // Never destroyed: a worker that is itself destroyed at exit may come later than the wait.
-  static departed_threads& threads = *new departed_threads;
-  static const wait_at_exit waiting{threads};
-  return threads;
+  static const wait_at_exit waiting;
+  return all_departed.get();
 }
 
 departed_threads::ticket departed_threads::add(std::list<departure> leaving) noexcept {
@@ -37,7 +42,6 @@ void departed_threads::end(ticket departing) noexcept {
 }
 
 void departed_threads::wait(std::chrono::nanoseconds limit) noexcept {
-  if (::getpid() != process_) return;
   const auto until = std::chrono::steady_clock::now() + limit;
   std::unique_lock guard(mutex_);
   const auto foreign = [](const departure& each) {

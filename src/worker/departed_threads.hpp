@@ -1,9 +1,6 @@
 // Progress threads that end by themselves, and the end of the process, which waits for them.
 #pragma once
 
-#include <sys/types.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <condition_variable>
 #include <list>
@@ -23,9 +20,10 @@ class departed_threads {
   };
   using ticket = std::list<departure>::iterator;
 
-  /// The process's. Never destroyed; the first call arranges for the wait at exit.
+  /// The one of the process. The first call arranges for the wait at exit. Errors: std::bad_alloc.
   static departed_threads& instance();
 
+  departed_threads() = default;
   departed_threads(const departed_threads&) = delete;
   departed_threads& operator=(const departed_threads&) = delete;
 
@@ -37,13 +35,11 @@ class departed_threads {
   void wait(std::chrono::nanoseconds limit) noexcept;
 
  private:
-  departed_threads() = default;
   void join_ended() noexcept;
 
   std::mutex mutex_;
   std::condition_variable ended_;
   std::list<departure> departing_;
-  const ::pid_t process_ = ::getpid();  // a child of fork() has none of the threads
 };
 
 }  // namespace ucx::detail

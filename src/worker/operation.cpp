@@ -11,6 +11,10 @@ namespace ucx::detail {
 
 operation::~operation() { open_gates(); }
 
+bool operation::is_inherited() const noexcept {
+  return worker_ != nullptr && worker_->is_inherited();
+}
+
 void operation::start(worker_core& worker, std::shared_ptr<driven_connection> connection,
                       clock::time_point deadline) noexcept {
   start(worker, {.connection = std::move(connection)}, deadline);

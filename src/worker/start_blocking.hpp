@@ -3,7 +3,6 @@
 
 #include <mutex>
 
-#include "base/forked_child.hpp"
 #include "ucx/request.hpp"
 #include "worker/core_access.hpp"
 #include "worker/operation.hpp"
@@ -15,7 +14,7 @@ namespace ucx::detail {
 /// no other thread can come between. REQUIRES: `start` waits for nothing.
 template <class Start>
 request start_blocking(worker_core& worker, const Start& start) {
-  if (is_forked_child()) return start();
+  if (worker.is_inherited()) return start();
   const std::lock_guard guard(worker.lock());
   request started = start();
   // A write that has ended may yet be on its way.

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "base/never_destroyed.hpp"
+#include "base/one_per_process.hpp"
 #include "ucp/rdma.hpp"
 #include "ucp/resource_error.hpp"
 #include "ucp/shared_memory.hpp"
@@ -24,8 +24,8 @@ struct claimed_workers {
 
 /// Workers may outlive static objects.
 claimed_workers& all_claimed_workers() {
-  static never_destroyed<claimed_workers> known;
-  return *known;
+  static constinit one_per_process<claimed_workers> known;
+  return known.get();
 }
 
 }  // namespace

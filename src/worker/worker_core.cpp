@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/deadline.hpp"
-#include "base/forked_child.hpp"
 #include "base/heartbeat.hpp"
 #include "base/retirement.hpp"
 #include "wire/introduction.hpp"
@@ -123,7 +122,7 @@ result<std::shared_ptr<worker_core>> worker_core::adopt(std::shared_ptr<context_
 }
 
 result<void> worker_core::open() {
-  if (is_forked_child()) return failure{errc::forked_child, "making a worker"};
+  if (context_->is_inherited()) return failure{errc::forked_child, "making a worker"};
   if (options_.name.size() > introduction::most_name) {
     return failure{errc::invalid_argument, "making a worker: its name is too long"};
   }
@@ -159,7 +158,7 @@ result<void> worker_core::start_thread() {
 }
 
 void worker_core::retire() noexcept {
-  if (is_forked_child()) return;  // the parent's
+  if (is_inherited()) return;  // the parent's
   if (thread_ != nullptr) {
     if (thread_->is_current()) return thread_->leave_with_worker();
     thread_->stop();
@@ -329,7 +328,7 @@ void worker_core::called_back() noexcept {
 bool worker_core::inside_ucx() const noexcept { return worker_round::is_inside_ucx(*this); }
 
 void worker_core::settle() noexcept {
-  if (in_handler() || driven_elsewhere() || is_forked_child()) return;
+  if (in_handler() || driven_elsewhere() || is_inherited()) return;
   const std::shared_ptr<worker_core> kept = weak_from_this().lock();  // a handler may drop it
   {
     const worker_round scope(*this);
@@ -345,7 +344,7 @@ void worker_core::settle() noexcept {
 }
 
 void worker_core::handle_gone() noexcept {
-  if (driven_elsewhere() || is_forked_child()) return;
+  if (driven_elsewhere() || is_inherited()) return;
   {
     const std::lock_guard guard(lock_);
     is_without_handle_ = true;
@@ -354,13 +353,13 @@ void worker_core::handle_gone() noexcept {
 }
 
 bool worker_core::progress() {
-  if (driven_elsewhere() || is_forked_child()) return false;
+  if (driven_elsewhere() || is_inherited()) return false;
   if (!in_handler()) lock_.let_others_in();
   return round();
 }
 
 bool worker_core::look() noexcept {
-  if (driven_elsewhere() || is_forked_child()) return false;
+  if (driven_elsewhere() || is_inherited()) return false;
   bool active = false;
   {
     const worker_round scope(*this);

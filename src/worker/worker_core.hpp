@@ -20,6 +20,7 @@
 #include "base/result.hpp"
 #include "cuda/device_copiers.hpp"
 #include "cuda/staging_shelf.hpp"
+#include "ucx/context.hpp"
 #include "ucx/worker.hpp"
 #include "worker/context_core.hpp"
 #include "worker/handler_queue.hpp"
@@ -61,6 +62,8 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   worker_core& operator=(const worker_core&) = delete;
 
   context_core& context() const noexcept { return *context_; }
+  /// Returns whether it is that of a process that this one was forked from.
+  bool is_inherited() const noexcept { return made_.is_inherited(); }
   const std::shared_ptr<context_core>& shared_context() const noexcept { return context_; }
   ucp_api& api() const noexcept { return context_->api(); }
   ucx_worker& ucx() noexcept { return ucx_; }
@@ -272,6 +275,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void wake_if_asleep() noexcept;
   void wake_other_threads(const operation* ended) noexcept;
 
+  const process_stamp made_;
   std::shared_ptr<context_core> context_;
   worker_options options_;
   worker_lock lock_;
@@ -316,7 +320,7 @@ bool worker_core::wait_until(clock::time_point until, Condition condition) {
       const std::lock_guard guard(lock_);
       if (condition()) return true;
     }
-    if ((has_driven && api().now() >= until) || is_forked_child()) return false;
+    if ((has_driven && api().now() >= until) || is_inherited()) return false;
     progress_or_rest(idle, until, leader, seen);
   }
 }

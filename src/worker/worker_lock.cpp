@@ -41,14 +41,14 @@ bool worker_lock::has_barrier() noexcept { return has_private_barrier; }
 
 /// In a child it is taken all the same; to unlock what another thread has is refused, and no harm.
 void worker_lock::wait_for_others() {
-  if (is_forked_child()) return;
+  if (made_.is_inherited()) return;
   contenders_.fetch_add(1, std::memory_order_relaxed);
   mutex_.lock();
   contenders_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void worker_lock::visit(const char* self) {
-  if (is_forked_child()) return holder_.store(self, std::memory_order_relaxed);
+  if (made_.is_inherited()) return holder_.store(self, std::memory_order_relaxed);
   contenders_.fetch_add(1, std::memory_order_relaxed);
   mutex_.lock();
   contenders_.fetch_sub(1, std::memory_order_relaxed);
@@ -75,7 +75,8 @@ void worker_lock::wait_until_free() noexcept {
 
 /// Under the mutex: who has looked already sleeps by then.
 void worker_lock::wake_visitor() noexcept {
-  if (is_forked_child()) return;  // no thread visits here, and the parent's visitor may have had it
+  if (made_.is_inherited())
+    return;  // no thread visits here, and the parent's visitor may have had it
   const std::lock_guard guard(sleeping_);
   freed_.notify_one();
 }
@@ -95,7 +96,7 @@ void worker_lock::note_visit(const char* self) noexcept {
 }
 
 void worker_lock::end_visit() noexcept {
-  if (is_forked_child()) return;
+  if (made_.is_inherited()) return;
   visited_now_.store(false, std::memory_order_release);
   mutex_.unlock();
 }

@@ -23,7 +23,8 @@ namespace ucx::detail {
 /// until all that it has stored is in its cache. Data that UCX sends through shared memory lies in
 /// another core's. A thread that visits again and again becomes the user; where that changes too
 /// often, there is no user any more.
-/// In a child of fork() no thread waits for it: a thread that is not there may have it.
+/// In a child of fork() no thread waits for an inherited lock: a thread that is not there may have
+/// it.
 /// It lives until every `unlock()` has returned: a user looks whether to wake somebody at the end.
 class worker_lock {
  public:
@@ -57,7 +58,7 @@ class worker_lock {
   /// For a thread that takes the lock in a tight loop: a mutex is not fair, so it steps back for
   /// those who wait.
   void let_others_in() const noexcept {
-    while (contenders_.load(std::memory_order_relaxed) > 0 && !is_forked_child()) {
+    while (contenders_.load(std::memory_order_relaxed) > 0 && !made_.is_inherited()) {
       std::this_thread::yield();
     }
   }
@@ -117,6 +118,7 @@ class worker_lock {
   void wait_until_free() noexcept;
   void note_visit(const char* self) noexcept;
 
+  const process_stamp made_;
   const bool visited_;
   unsigned depth_ = 0;  // the holder's
   std::atomic<const char*> holder_{nullptr};

@@ -5,7 +5,6 @@
 #include <thread>
 
 #include "base/deadline.hpp"
-#include "base/forked_child.hpp"
 #include "worker/await_rounds.hpp"
 #include "worker/counted_region.hpp"
 #include "worker/progress_thread.hpp"
@@ -28,7 +27,7 @@ bool worker_core::driven_elsewhere() const noexcept {
 }
 
 bool worker_core::wait(const operation& waited, clock::time_point until) {
-  if (is_forked_child()) return waited.done();  // nothing ends there
+  if (is_inherited()) return waited.done();  // nothing ends there
   idle_rounds idle;
   const std::shared_ptr<worker_core> kept = weak_from_this().lock();  // a handler may drop it
   progress_leader leader(*this);
@@ -104,7 +103,7 @@ void worker_core::sleep_on_events(clock::time_point until, std::uint32_t seen) {
 }
 
 bool worker_core::await_round() noexcept {
-  if (is_forked_child()) return false;
+  if (is_inherited()) return false;
   worker_core* const self = this;
   return await_rounds({&self, 1});
 }

@@ -1,5 +1,7 @@
 #include "adapters/cookie_file.hpp"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cerrno>
 #include <map>
@@ -51,6 +53,11 @@ class cookie_file::open_files {
     static open_files* const only = new open_files;  // never destroyed: files outlive everything
     return *only;
   }
+  /// A child of fork() finds its parent's files here, too, and the lock free.
+  open_files() {
+    ::pthread_atfork([] { all().mutex_.lock(); }, [] { all().mutex_.unlock(); },
+                     [] { all().mutex_.unlock(); });
+  }
 
   void add(std::FILE* opened, cookie_file* behind) {
     const std::lock_guard guard(mutex_);
@@ -60,6 +67,16 @@ class cookie_file::open_files {
     const std::lock_guard guard(mutex_);
     std::erase_if(files_, [gone](const auto& each) { return each.second == gone; });
   }
+  /// In a child of fork() the FILE goes, and another one may get its address. The cookie_file stays
+  /// here, by its own address.
+  void leave(cookie_file* inherited) noexcept {
+    const std::lock_guard guard(mutex_);
+    const auto found = files_.find(inherited->file_);
+    if (found == files_.end() || found->second != inherited) return;
+    auto left = files_.extract(found);
+    left.key() = reinterpret_cast<std::FILE*>(inherited);
+    files_.insert(std::move(left));
+  }
   cookie_file* find(std::FILE* opened) noexcept {
     const std::lock_guard guard(mutex_);
     const auto found = files_.find(opened);
@@ -68,9 +85,9 @@ class cookie_file::open_files {
   bool have_ended() const noexcept { return ended_.load(std::memory_order_relaxed); }
 
   void close() noexcept {
-    if (is_forked_child()) return;
     const std::lock_guard guard(mutex_);
     for (const auto& [opened, behind] : files_) {
+      if (behind->made_.is_inherited()) continue;
       if (::ftrylockfile(opened) != 0) continue;  // another thread is within
       ::fflush_unlocked(opened);
       behind->attempt(-1, [own = behind] { return own->buffer_.close() == nullptr ? -1 : 0; });
@@ -134,7 +151,7 @@ void cookie_file::fail(std::error_code why, std::string text) noexcept {
 /// A child of fork() has its parent's connections, and may not use them; and at the very end of the
 /// program there are none.
 bool cookie_file::may_go_on() noexcept {
-  if (is_forked_child()) {
+  if (made_.is_inherited()) {
     fail(errc::forked_child);
   } else if (open_files::all().have_ended()) {
     fail(errc::closed);
@@ -211,7 +228,8 @@ int cookie_file::seek(void* self, std::int64_t* position, int whence) noexcept {
 
 int cookie_file::close(void* self) noexcept {
   auto* const own = static_cast<cookie_file*>(self);
-  if (is_forked_child()) {
+  if (own->made_.is_inherited()) {
+    open_files::all().leave(own);
     own->fail(errc::forked_child);
     return -1;  // and is left alone: its connection is the parent's
   }

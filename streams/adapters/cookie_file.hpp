@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "ucx/context.hpp"
 #include "ucx/fstream.hpp"
 
 namespace ucx::detail {
@@ -64,6 +65,7 @@ class cookie_file {
   void fail(std::error_code why, std::string text = {}) noexcept;
   bool may_go_on() noexcept;
 
+  const process_stamp made_;
   filebuf buffer_;
   std::FILE* file_ = nullptr;
   std::unique_ptr<char[]> area_;  // the C library's buffer, where its own would be too short

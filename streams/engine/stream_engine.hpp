@@ -58,6 +58,7 @@ class stream_engine {
   ~stream_engine() { close(ending::destroyed); }
 
   bool is_open() const noexcept { return source_.is_open(); }
+  bool is_inherited() const noexcept { return source_.is_inherited(); }
   std::error_code error() const noexcept { return failure_.code(); }
   stream_statistics statistics() const noexcept;
   /// Throws what `error()` tells, as a `ucx::error`. REQUIRES: a call failed.

@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "ucx/context.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_resources.hpp"
 
@@ -10,7 +9,7 @@ namespace ucx::detail {
 
 void stream_source::require(std::ios_base::openmode wanted, std::string_view what) const {
   if (!source_) refuse(errc::closed, what);
-  if (is_forked_child()) refuse(errc::forked_child, what);
+  if (is_inherited()) refuse(errc::forked_child, what);
   if ((mode_ & wanted) != wanted) refuse(errc::permission_denied, what);
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "engine/byte_source.hpp"
+#include "ucx/context.hpp"
 
 namespace ucx::detail {
 
@@ -30,6 +31,8 @@ class stream_source {
   stream_source(const stream_source&) = delete;
   stream_source& operator=(const stream_source&) = delete;
 
+  /// Returns whether it is that of a process that this one was forked from.
+  bool is_inherited() const noexcept { return made_.is_inherited(); }
   bool is_open() const noexcept { return source_ != nullptr; }
   void close() noexcept { source_.reset(); }
   /// REQUIRES: is_open().
@@ -85,6 +88,7 @@ class stream_source {
     return std::min<std::uint64_t>(size, std::numeric_limits<std::int64_t>::max());
   }
 
+  const process_stamp made_;
   std::unique_ptr<byte_source> source_;
   const std::ios_base::openmode mode_;
   std::uint64_t position_ = 0;

@@ -7,8 +7,6 @@
 #include <new>
 #include <utility>
 
-#include "ucx/context.hpp"
-
 namespace ucx::detail {
 
 /// Kept for good, and found from here on, so that leak checkers report no leak.
@@ -23,12 +21,13 @@ struct kept_owner {
   static inline constinit std::atomic<kept_owner*> all{nullptr};
 };
 
-/// In a child takes over what `owner` holds, and keeps it: its end would tell the parent's peers,
-/// and remove the parent's files. Returns whether this is a child. Threads: any.
+/// In a child takes over an object of the parent's from `owner`, and keeps it. Its end would tell
+/// the parent's peers, and remove the parent's files. Returns whether it is the parent's. Threads:
+/// any.
 template <class Owner>
 bool keep_for_parent(Owner& owner) noexcept {
-  if (!is_forked_child()) return false;
-  if (!owner || new (std::nothrow) kept_owner<Owner>(owner) != nullptr) return true;
+  if (!owner || !owner->is_inherited()) return false;
+  if (new (std::nothrow) kept_owner<Owner>(owner) != nullptr) return true;
   // There is no memory to keep it by: it is left where it lies.
   alignas(Owner) std::byte place[sizeof(Owner)];
   ::new (static_cast<void*>(place)) Owner(std::move(owner));

@@ -45,7 +45,6 @@ async_pipe::async_pipe(std::shared_ptr<async_pipe_core> core) noexcept : core_(s
 request async_pipe::start_open(worker& driven, endpoint connection, std::ios_base::openmode mode,
                                async_pipe& made, const pipe_options& options) {
   made = async_pipe();
-  if (is_forked_child()) return request_source::failed(errc::forked_child, "opening a pipe");
   auto path = detail::path_over(driven, std::move(connection), mode, options);
   if (const auto* const why = std::get_if<error>(&path)) return refused(*why);
   auto over = std::get<std::unique_ptr<detail::pipe_path>>(std::move(path));
@@ -56,7 +55,6 @@ request async_pipe::start_open(worker& driven, endpoint connection, std::ios_bas
 request async_pipe::start_open(worker& driven, const url& where, std::ios_base::openmode mode,
                                async_pipe& made, const pipe_options& options) {
   made = async_pipe();
-  if (is_forked_child()) return request_source::failed(errc::forked_child, "opening a pipe");
   if (const auto why = detail::complaint_about(where, mode, options)) return refused(*why);
   if (detail::reads(mode) && !where.address_file().empty()) {
     return request_source::failed(errc::not_supported,
@@ -100,7 +98,7 @@ request async_pipe::start_close_output() { return output(core_, async_output_kin
 request async_pipe::start_close() { return output(core_, async_output_kind::close); }
 
 void async_pipe::abort() noexcept {
-  if (!core_ || is_forked_child()) return;
+  if (!core_ || core_->is_inherited()) return;
   const std::shared_ptr<async_pipe_core> kept = core_;
   kept->abort();
 }

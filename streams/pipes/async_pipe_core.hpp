@@ -23,6 +23,7 @@
 #include "pipes/pipe_path.hpp"
 #include "pipes/pipe_steps.hpp"
 #include "ucx/async_pipe.hpp"
+#include "ucx/context.hpp"
 #include "ucx/pipe_stream.hpp"
 #include "ucx/request.hpp"
 #include "ucx/request_source.hpp"
@@ -55,11 +56,14 @@ class async_pipe_core final : public pipe_steps,
   /// Its handle has gone.
   void leave() noexcept;
 
+  /// Returns whether it is that of a process that this one was forked from.
+  bool is_inherited() const noexcept { return made_.is_inherited(); }
   bool is_open() const noexcept { return is_open_.load(std::memory_order_acquire); }
   std::uint64_t received() const noexcept { return received_.load(std::memory_order_relaxed); }
   std::uint64_t sent() const noexcept { return sent_.load(std::memory_order_relaxed); }
 
  private:
+  const process_stamp made_;
   enum class stage { opening, open, over };
   struct opening {
     request_source source;

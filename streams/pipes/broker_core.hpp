@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "pipes/pipe_introduction.hpp"
+#include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/message.hpp"
@@ -37,8 +38,11 @@ class broker_core : public std::enable_shared_from_this<broker_core> {
 
   std::size_t waiting() const;
   std::size_t introduced() const;
+  /// Returns whether it is that of a process that this one was forked from.
+  bool is_inherited() const noexcept { return made_.is_inherited(); }
 
  private:
+  const process_stamp made_;
   /// A connection. Each worker counts from 1.
   struct place {
     std::size_t worker = 0;

@@ -60,11 +60,11 @@ pipe_broker& pipe_broker::operator=(pipe_broker&& other) noexcept {
 pipe_broker::~pipe_broker() { detail::keep_for_parent(core_); }
 
 std::size_t pipe_broker::waiting() const {
-  return core_ && !is_forked_child() ? core_->waiting() : 0;
+  return core_ && !core_->is_inherited() ? core_->waiting() : 0;
 }
 
 std::size_t pipe_broker::introduced() const {
-  return core_ && !is_forked_child() ? core_->introduced() : 0;
+  return core_ && !core_->is_inherited() ? core_->introduced() : 0;
 }
 
 }  // namespace ucx

@@ -14,6 +14,7 @@
 #include "pipes/pipe_input.hpp"
 #include "pipes/pipe_output.hpp"
 #include "pipes/pipe_path.hpp"
+#include "ucx/context.hpp"
 #include "ucx/request.hpp"
 
 namespace ucx::detail {
@@ -50,8 +51,11 @@ class pipe_engine {
   void miss(std::uint64_t position, std::uint64_t missing) noexcept {
     due = std::max(due, position + missing);
   }
+  /// Returns whether it is that of a process that this one was forked from.
+  bool is_inherited() const noexcept { return made.is_inherited(); }
   bool is_unwinding() const noexcept { return std::uncaught_exceptions() > exceptions; }
 
+  const process_stamp made = {};
   // Ends die before their path.
   std::unique_ptr<pipe_path> path;
   std::optional<pipe_input> in;

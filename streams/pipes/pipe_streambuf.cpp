@@ -101,7 +101,7 @@ bool pipe_streambuf::is_open() const noexcept { return engine_ && !engine_->clos
 
 /// Returns whether it is that of the process that this one was forked from, and says so then.
 bool pipe_streambuf::is_parents() {
-  if (!is_forked_child()) return false;
+  if (!engine_->is_inherited()) return false;
   engine_->note(errc::forked_child, engine_->path->name);
   return true;
 }
@@ -153,7 +153,7 @@ std::error_code pipe_streambuf::end_output() {
 }
 
 void pipe_streambuf::close_input() noexcept {
-  if (engine_->in && !is_forked_child())
+  if (engine_->in && !engine_->is_inherited())
     engine_->in->close(static_cast<std::size_t>(egptr() - gptr()));
   setg(nullptr, nullptr, nullptr);
 }
@@ -175,7 +175,7 @@ std::error_code pipe_streambuf::end() {
 }
 
 void pipe_streambuf::abort() noexcept {
-  if (!is_open() || is_forked_child()) return;
+  if (!is_open() || engine_->is_inherited()) return;
   close_input();
   setp(nullptr, nullptr);
   if (engine_->out) engine_->out->abort(errc::canceled);

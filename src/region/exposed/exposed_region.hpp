@@ -12,6 +12,7 @@
 #include "base/clock.hpp"
 #include "base/handle_place.hpp"
 #include "ucx/access.hpp"
+#include "ucx/context.hpp"
 #include "ucx/memory_place.hpp"
 #include "ucx/remote_descriptor.hpp"
 #include "worker/counted_region.hpp"
@@ -44,6 +45,8 @@ class exposed_region : public counted_region {
   exposed_region(const exposed_region&) = delete;
   exposed_region& operator=(const exposed_region&) = delete;
 
+  /// Returns whether it is that of a process that this one was forked from.
+  bool is_inherited() const noexcept { return made_.is_inherited(); }
   /// Increases with each region of the context: what replaces another one has a higher one.
   std::uint64_t generation() const noexcept { return generation_; }
   /// From here on only connections with a grant (`region_grants`) reach it. Once, by a server.
@@ -114,6 +117,7 @@ class exposed_region : public counted_region {
                  access granted);
   void withdraw(clock::time_point until) noexcept;
 
+  const process_stamp made_;
   const std::uint64_t generation_;
   std::shared_ptr<context_core> context_;
   access granted_;

@@ -6,7 +6,6 @@
 #include <mutex>
 #include <utility>
 
-#include "base/forked_child.hpp"
 #include "connection/flush_operation.hpp"
 #include "connection/posted_operations.hpp"
 #include "connection/write_tracker.hpp"
@@ -233,7 +232,7 @@ operation* remote_region_core::write_from_device(const std::shared_ptr<write_tra
 operation* remote_region_core::start_flush(const std::shared_ptr<write_tracker>& tracker,
                                            const std::shared_ptr<posted_operations>& posted,
                                            const io_options& options, std::error_code& ec) {
-  if (is_forked_child()) {
+  if (endpoint_.is_inherited()) {
     ec = errc::forked_child;
     return nullptr;
   }
@@ -305,8 +304,10 @@ operation* remote_region_core::start_notify(const std::shared_ptr<write_tracker>
   return started.release();
 }
 
+bool remote_region_core::is_inherited() const noexcept { return endpoint_.is_inherited(); }
+
 void remote_region_core::close() noexcept {
-  if (is_forked_child()) return;
+  if (endpoint_.is_inherited()) return;
   const std::lock_guard guard(endpoint_.worker().lock());
   if (std::exchange(closed_, true)) return;
   path_->close();

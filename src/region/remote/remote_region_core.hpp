@@ -79,6 +79,8 @@ class remote_region_core final : public peer_region,
   /// Returns whether accesses go by message to an owner that answers several in one.
   bool shares_messages(access wanted) const noexcept;
 
+  /// Returns whether it is that of a process that this one was forked from.
+  bool is_inherited() const noexcept;
   void close() noexcept;
   /// `told` is called with the region's end, under the lock.
   void when_released(std::function<void()> told) { when_released_ = std::move(told); }

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <vector>
 
+#include "ucp/forked_ucp.hpp"
+
 namespace ucx::detail {
 namespace {
 
@@ -32,6 +34,7 @@ TEST(Status, MapsEachFailureOfUcxs) {
       {UCS_ERR_TIMED_OUT, errc::timed_out},
       {UCS_ERR_EXCEEDS_LIMIT, errc::too_many_files},
       {UCS_ERR_UNSUPPORTED, errc::not_supported},
+      {status_inherited, errc::forked_child},
       {UCS_ERR_REJECTED, errc::connection_refused},
       {UCS_ERR_NOT_CONNECTED, errc::connection_reset},
       {UCS_ERR_CONNECTION_RESET, errc::connection_reset},

@@ -1,0 +1,341 @@
+// What a child of fork() makes for itself, over sockets: it works as anywhere, beside what the
+// child has of its parent, which is refused and left alone.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "support/basics/changed_variable.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/test_peer.hpp"
+#include "support/transports/url_scheme.hpp"
+#include "ucx/client.hpp"
+#include "ucx/context.hpp"
+#include "ucx/cstdio.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/error.hpp"
+#include "ucx/fstream.hpp"
+#include "ucx/listener.hpp"
+#include "ucx/remote_file.hpp"
+#include "ucx/remote_region.hpp"
+#include "ucx/request.hpp"
+#include "ucx/server.hpp"
+#include "ucx/token_file.hpp"
+#include "ucx/url.hpp"
+#include "ucx/worker.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t size_of_x = 100'000;
+
+/// What went wrong in a child; its status says how much that was.
+class faults_of_child {
+ public:
+  void unless(bool holds, const std::string& what) {
+    if (holds) return;
+    ++count_;
+    std::fprintf(stderr, "in the child %d: %s\n", static_cast<int>(::getpid()), what.c_str());
+  }
+  void unless_inherited(std::error_code ec, const std::string& what) {
+    unless(ec == errc::forked_child, what + ": " + ec.message());
+  }
+  /// Does it, and counts what is thrown as a fault.
+  void doing(const std::string& what, const std::function<void()>& work) {
+    try {
+      work();
+    } catch (const std::exception& failed) {
+      unless(false, what + ": " + failed.what());
+    }
+  }
+  int count() const noexcept { return count_; }
+
+ private:
+  int count_ = 0;
+};
+
+enum class end_of_child { at_once, by_exit };
+
+/// Returns the status of a child that does this. One that hangs is ended.
+int status_of(const std::function<void(faults_of_child&)>& work,
+              end_of_child how = end_of_child::at_once) {
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    faults_of_child wrong;
+    wrong.doing("the work of a child", [&] { work(wrong); });
+    if (how == end_of_child::by_exit) std::exit(wrong.count());  // NOLINT(concurrency-mt-unsafe)
+    ::_exit(wrong.count());
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+/// A process that has a client, streams and a server over one scheme.
+class ForkedOwn : public testing::TestWithParam<std::string> {
+ protected:
+  ForkedOwn() : by_{GetParam(), secrets_ / ""}, context_(by_.context()) {
+    if (by_.name == "tls") {
+      const std::string token = token_file(by_.folder / "tokens").create("streams");
+      token_.emplace("UCXIO_TOKEN", token.c_str());
+    }
+    files_.make("file", "content");
+    where_ = peer_.ask("serve_by " + by_.name + ' ' + by_.folder.string());
+    peer_.ask("publish_store " + (files_ / "").string());
+    peer_.ask("publish x " + std::to_string(size_of_x) + " 1");
+  }
+
+  client_options options() const {
+    client_options made{.context = by_.context()};
+    made.context.transports.clear();  // the URL says it
+    return made;
+  }
+  /// Returns the options of a server of another process that this one has no place of.
+  server_options serving(const std::string& name) const {
+    server_options made = by_.server();
+    if (by_.name == "unix") made.bind = "unix:" + (by_.folder / (name + ".sock")).string();
+    return made;
+  }
+  /// Uses connections of its own, in each way.
+  void use_own(faults_of_child& wrong, const std::string& name) const {
+    wrong.doing("a client", [&] { ask(wrong, name); });
+    wrong.doing("streams", [&] { stream(wrong, name); });
+    wrong.doing("a server", [&] { serve(wrong, name); });
+  }
+  void ask(faults_of_child& wrong, const std::string& name) const {
+    client own(url(where_), options());
+    wrong.unless(own.stat("file").size == 7, "the size of a file");
+    remote_region opened = own.open("x", access::read);
+    std::vector<std::byte> into(size_of_x);
+    opened.read_at(0, into);
+    wrong.unless(holds_pattern(into, 1), "the bytes of a region");
+    remote_region made = own.create(name + ".region");
+    made.write_at(0, std::span(into).first(10));
+    own.commit(made);
+    own.close();
+  }
+  void stream(faults_of_child& wrong, const std::string& name) const {
+    ifstream in(where_ + "/file");
+    std::string text;
+    in >> text;
+    wrong.unless(text == "content", "the text of a file: " + text + in.error_message());
+    ofstream out(where_ + '/' + name);
+    out << "of " << name;
+    out.close();
+    wrong.unless(out.good(), "a new file: " + out.error_message());
+    std::FILE* const file = open_file(where_ + "/file", "r");
+    wrong.unless(file != nullptr && std::fgetc(file) == 'c', "a new file of C's");
+    if (file != nullptr) wrong.unless(std::fclose(file) == 0, "the end of a file of C's");
+  }
+  void serve(faults_of_child& wrong, const std::string& name) const {
+    std::vector<std::byte> bytes = pattern(1000, 2);
+    server own(serving(name));
+    const publication shown = own.publish("bytes", std::span<std::byte>(bytes));
+    client asking(url(own.url()), options());
+    std::vector<std::byte> into(1000);
+    asking.open("bytes", access::read).read_at(0, into);
+    wrong.unless(holds_pattern(into, 2), "the bytes of a server");
+  }
+
+  const temporary_directory secrets_;
+  const temporary_directory files_;
+  const url_scheme by_;
+  const context_options context_;
+  std::optional<changed_variable> token_;
+  test_peer peer_{"tcp"};
+  std::string where_;
+};
+
+TEST_P(ForkedOwn, IsMadeBesideWhatIsInherited) {
+  client asking(url(where_), options());
+  remote_region opened = asking.open("x", access::read);
+  remote_file file(asking, "file");
+  ifstream in(where_ + "/file");
+  ofstream out(where_ + "/of_parent");
+  out << "begun";
+  std::FILE* const c_file = open_file(where_ + "/file", "r");
+  std::vector<std::byte> bytes = pattern(1000, 3);
+  server serves(serving("parent"));
+  const publication shown = serves.publish("bytes", std::span<std::byte>(bytes));
+  const context made(context_);
+  worker driven(made);
+  ASSERT_TRUE(in && out && c_file != nullptr);
+  EXPECT_EQ(in.get(), 'c');
+
+  const auto inherited = [&](faults_of_child& wrong) {
+    std::vector<std::byte> into(10);
+    std::error_code ec;
+    wrong.unless_inherited(asking.status(), "a client");
+    asking.list({}, ec);
+    wrong.unless_inherited(ec, "a list");
+    opened.read_at(0, into, {}, ec);
+    wrong.unless_inherited(ec, "a read");
+    file.read_at(0, into, ec);
+    wrong.unless_inherited(ec, "a read of a file");
+    const worker none(made, {}, ec);
+    wrong.unless_inherited(ec, "a worker of the parent's context");
+    const listener no_port(driven, socket_address("127.0.0.1:0"), {}, ec);
+    wrong.unless_inherited(ec, "a port of the parent's worker");
+    static_cast<void>(serves.url("bytes", ec));
+    wrong.unless_inherited(ec, "a server");
+    static_cast<void>(serves.allocate("new", 10, access::read, {}, ec));
+    wrong.unless_inherited(ec, "a publication");
+    wrong.unless(!in.seekg(0) && in.rdbuf()->error() == errc::forked_child, "a stream");
+    wrong.unless(!out.flush() && out.rdbuf()->error() == errc::forked_child, "a flush");
+    wrong.unless(std::fgetc(c_file) == EOF && errno == ENOTSUP, "a file of C's");
+    wrong.unless(!driven.progress(), "a round");
+  };
+  for (const end_of_child how : {end_of_child::at_once, end_of_child::by_exit}) {
+    const std::string name = how == end_of_child::at_once ? "first" : "second";
+    EXPECT_EQ(status_of(
+                  [&](faults_of_child& wrong) {
+                    wrong.unless(is_forked_child(), "the process knows it");
+                    inherited(wrong);
+                    use_own(wrong, name);
+                    inherited(wrong);
+                    asking.close();
+                    serves.close();
+                    std::fclose(c_file);
+                    use_own(wrong, name + " again");
+                  },
+                  how),
+              0);
+    EXPECT_EQ(content_of(files_ / name), "of " + name);
+  }
+  // The parent's go on.
+  EXPECT_EQ(asking.stat("first").size, 8U);
+  std::vector<std::byte> into(size_of_x);
+  opened.read_at(0, into);
+  EXPECT_TRUE(holds_pattern(into, 1));
+  file.read_at(0, std::span(into).first(7));
+  EXPECT_EQ(in.get(), 'o');
+  EXPECT_EQ(std::fgetc(c_file), 'c');
+  std::fclose(c_file);
+  out.close();
+  EXPECT_TRUE(out) << out.error_message();
+  EXPECT_EQ(content_of(files_ / "of_parent"), "begun");
+  client(url(serves.url()), options())
+      .open("bytes", access::read)
+      .read_at(0, std::span(into).first(1000));
+  EXPECT_TRUE(holds_pattern(std::span(into).first(1000), 3));
+}
+
+TEST_P(ForkedOwn, IsInheritedByItsOwnChildren) {
+  client of_parent(url(where_), options());
+  EXPECT_EQ(status_of([&](faults_of_child& wrong) {
+              client own(url(where_), options());
+              ifstream in(where_ + "/file");
+              wrong.unless(in.get() == 'c', "a stream of the child");
+              const int status = status_of([&](faults_of_child& wrong_below) {
+                wrong_below.unless_inherited(of_parent.status(), "the parent's client");
+                wrong_below.unless_inherited(own.status(), "the child's client");
+                wrong_below.unless(!in.seekg(0), "the child's stream");
+                use_own(wrong_below, "grandchild");
+              });
+              wrong.unless(status == 0, "the grandchild");
+              wrong.unless(own.stat("file").size == 7, "the child's client afterwards");
+              wrong.unless(in.get() == 'o', "the child's stream afterwards");
+            }),
+            0);
+  EXPECT_EQ(of_parent.stat("file").size, 7U);
+  EXPECT_EQ(content_of(files_ / "grandchild"), "of grandchild");
+}
+
+/// Locks that a thread of the parent's has at that moment are held for ever in the child.
+TEST_P(ForkedOwn, IsMadeWhateverTheParentsThreadsDo) {
+  std::atomic<bool> stopping{false};
+  std::atomic<int> rounds{0};
+  std::thread busy([&] {
+    while (!stopping) {
+      client::shared(url(where_)).list();
+      ifstream in(where_ + "/x");
+      std::vector<char> into(size_of_x);
+      client other(url(where_), options());
+      if (in.read(into.data(), size_of_x) && other.stat("file").size == 7) ++rounds;
+    }
+  });
+  for (int i = 0; i < 20; ++i) {
+    const int before = rounds;
+    for (int looks = 0; rounds == before && looks < 30'000; ++looks) {
+      std::this_thread::sleep_for(1ms);
+    }
+    EXPECT_EQ(status_of([&](faults_of_child& wrong) { use_own(wrong, "of a busy parent"); }), 0);
+    EXPECT_GT(rounds, before);
+  }
+  stopping = true;
+  busy.join();
+}
+
+/// What a parent has of UCX's does not survive; the rest is as it was.
+TEST_P(ForkedOwn, IsOverSocketsAloneWhereTheParentHadUcx) {
+  test_peer other("tcp");
+  const std::string by_ucx = other.ask("serve");
+  other.ask("publish x 10 1");
+  ifstream of_ucx(by_ucx + "/x");
+  ASSERT_TRUE(of_ucx) << of_ucx.error_message();
+  const auto child = [&](faults_of_child& wrong) {
+    std::error_code ec;
+    const context none({}, ec);
+    wrong.unless_inherited(ec, "a context of UCX's");
+    std::string why;
+    try {
+      const client refused(by_ucx);
+    } catch (const error& failed) {
+      why = failed.what();
+      wrong.unless_inherited(failed.code(), "a client by UCX");
+    }
+    wrong.unless(why.find("UCX does not survive fork()") != std::string::npos, "why: " + why);
+    ifstream in(by_ucx + "/x");
+    wrong.unless(!in && in.rdbuf()->error() == errc::forked_child, "a stream by UCX");
+    use_own(wrong, "beside ucx");
+  };
+  EXPECT_EQ(status_of([&](faults_of_child& wrong) {
+              child(wrong);
+              wrong.unless(status_of(child) == 0, "a grandchild");
+            }),
+            0);
+  EXPECT_EQ(static_cast<std::byte>(of_ucx.get()), pattern_byte(0, 1));
+}
+
+/// Of UCX nothing had begun.
+TEST_P(ForkedOwn, MayBeOfUcxWhereTheParentHadSocketsAlone) {
+  test_peer other("tcp");
+  const std::string by_ucx = other.ask("serve");
+  other.ask("publish x 10 1");
+  client asking(url(where_), options());
+  EXPECT_EQ(status_of([&](faults_of_child& wrong) {
+              use_own(wrong, "before ucx");
+              ifstream in(by_ucx + "/x");
+              wrong.unless(static_cast<std::byte>(in.get()) == pattern_byte(0, 1),
+                           "a stream by UCX: " + in.error_message());
+              wrong.unless_inherited(asking.status(), "a client");
+            }),
+            0);
+  EXPECT_EQ(asking.stat("file").size, 7U);
+}
+
+std::string name_of_own(const testing::TestParamInfo<std::string>& each) { return each.param; }
+
+INSTANTIATE_TEST_SUITE_P(, ForkedOwn, testing::Values("socket", "unix"), name_of_own);
+#if UCXIO_HAS_TLS
+INSTANTIATE_TEST_SUITE_P(ByTls, ForkedOwn, testing::Values("tls"), name_of_own);
+#endif
+
+}  // namespace
+}  // namespace ucx::test
