@@ -67,8 +67,8 @@ enum class errc {
   too_many_store_files,  ///< The store has `store_options::max_open_files` files open.
   /// The client has `store_options::max_open_files_per_client` files open.
   too_many_client_files,
-  too_many_writers,   ///< The store has `store_options::max_writers` files open for writing.
-  stale_store,        ///< A store's directory was removed, unmounted, or hidden by a mount.
+  too_many_writers,  ///< The store has `store_options::max_writers` files open for writing.
+  stale_store,       ///< A store's directory was removed, unmounted, or hidden by a mount.
   /// In a child of `fork()`: the object belongs to the parent; or the child needs UCX, which the
   /// parent had.
   forked_child,

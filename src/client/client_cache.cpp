@@ -30,8 +30,8 @@ struct cache {
 constinit one_per_process<cache> the_cache;
 
 /// Registered by the first call that asks for a client. So it runs before what was made earlier is
-/// destroyed, streams of static objects for one, and before UCX ends. Clients that are closed later do not
-/// linger.
+/// destroyed, streams of static objects for one, and before UCX ends. Clients that are closed later
+/// do not linger.
 void end_at_exit() {
   if (cache* const made = the_cache.find()) made->lingering.end();
 }
