@@ -67,11 +67,9 @@ enum class errc {
   too_many_store_files,  ///< The store has `store_options::max_open_files` files open.
   /// The client has `store_options::max_open_files_per_client` files open.
   too_many_client_files,
-  too_many_writers,  ///< The store has `store_options::max_writers` files open for writing.
-  stale_store,       ///< A store's directory was removed, unmounted, or hidden by a mount.
-  /// In a child of `fork()`: the object belongs to the parent; or the child needs UCX, which the
-  /// parent had.
-  forked_child,
+  too_many_writers,   ///< The store has `store_options::max_writers` files open for writing.
+  stale_store,        ///< A store's directory was removed, unmounted, or hidden by a mount.
+  forked_child,       ///< In a child of `fork()`: the object, or UCX itself, is the parent's.
   signature_differs,  ///< The peer's function of this name has other arguments or another result.
   call_failed,        ///< The function that was called threw; `error::cause()` has its code.
   /// The connection was lost after a call was sent, and before its answer: it may have run.
