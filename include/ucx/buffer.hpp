@@ -126,7 +126,7 @@ class UCXIO_EXPORT buffer_pool {
 
   /// Takes a buffer with `size` bytes in use. Without a `size`, the whole buffer is in use.
   /// Errors: would_block when every buffer is out; buffer_too_small where `size` is above that of
-  /// the pool's buffers; closed (moved from).
+  /// the pool's buffers; closed (moved from); forked_child (also of a receive into the pool).
   buffer take(std::optional<std::size_t> size = {}, std::error_code& ec = throws);
 
   /// Returns whether `candidate` belongs to this pool.

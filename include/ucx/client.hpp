@@ -113,7 +113,7 @@ class UCXIO_EXPORT client {
   /// made: a server that was started again is found. If the server ends afterwards, a call fails
   /// with connection_reset or closed_by_peer, and a change may have been made.
   /// Errors: those of the constructor; bad_configuration (`UCXIO_SHARED_IDLE_TIMEOUT`);
-  /// forked_child.
+  /// forked_child (by UCX, in a child of `fork()` whose parent had it).
   /// Cost: a round trip, unless the server has answered within 10 ms, or inside a handler. A server
   /// that is silent costs `heartbeat_timeout`, and then the time that connecting takes.
   static client shared(const url& server, std::error_code& ec = throws);

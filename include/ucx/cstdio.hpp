@@ -22,7 +22,7 @@ class client;
 /// Completes: bytes that the C library hands over (by `std::fflush`, a full buffer, a seek) are
 /// visible at the peer when that call returns. Its functions throw nothing: they fail as over a
 /// file, with errno.
-/// Threads: any, as for every FILE: it has a lock. In a child of `fork()` it fails with ENOTSUP.
+/// Threads: any, as for every FILE. In a child of `fork()` an inherited one fails with ENOTSUP.
 /// Errors: returns null, with errno, and throws nothing, as `std::fopen`. The overloads with `ec`
 /// also give the error of `filebuf::open`.
 UCXIO_EXPORT std::FILE* open_file(const std::string& name, const char* mode,

@@ -69,7 +69,7 @@ enum class errc {
   too_many_client_files,
   too_many_writers,   ///< The store has `store_options::max_writers` files open for writing.
   stale_store,        ///< A store's directory was removed, unmounted, or hidden by a mount.
-  forked_child,       ///< In a child of `fork()`: the object belongs to the parent.
+  forked_child,       ///< In a child of `fork()`: the object, or UCX itself, is the parent's.
   signature_differs,  ///< The peer's function of this name has other arguments or another result.
   call_failed,        ///< The function that was called threw; `error::cause()` has its code.
   /// The connection was lost after a call was sent, and before its answer: it may have run.

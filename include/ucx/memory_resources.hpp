@@ -120,7 +120,7 @@ struct memory_pool_usage {
 /// costs more than the work with it. The pool's records are in the host's memory. The pool never
 /// touches the blocks themselves.
 /// Lifetime: until everything that was allocated from it has been given back.
-/// Errors: `allocate` throws std::bad_alloc beyond the bound, and where there is no memory.
+/// Errors: `allocate` throws std::bad_alloc beyond the bound, without memory, and when inherited.
 /// Threads: sharing one object is safe, but for the destructor.
 class UCXIO_EXPORT memory_pool final : public std::pmr::memory_resource {
  public:

@@ -32,9 +32,12 @@ std::shared_ptr<detail::buffer_pool_core> make_core(const buffer_pool_options& o
 
 /// Takes a buffer, or says in `ec` why there is none; `ec` comes without an error.
 buffer take_of(detail::buffer_pool_core* pool, std::error_code& ec) {
-  buffer taken;
-  if (pool != nullptr) taken = pool->take();
-  if (!taken) ec = pool != nullptr ? errc::would_block : errc::closed;
+  if (pool == nullptr || pool->is_inherited()) {
+    ec = pool == nullptr ? errc::closed : errc::forked_child;
+    return {};
+  }
+  buffer taken = pool->take();
+  if (!taken) ec = errc::would_block;
   return taken;
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/forked_child.hpp"
 #include "base/result.hpp"
 #include "rpc/call_server_core.hpp"
 #include "ucx/server.hpp"
@@ -47,14 +48,17 @@ void call_server::open(const worker& driven, const call_table& calls, call_serve
 }
 
 call_server::~call_server() {
-  if (!cores_.empty() && cores_.front()->is_inherited()) return;
-  const auto kept = std::move(cores_);
-  for (const auto& each : kept) each->close();
+  auto kept = std::move(cores_);
+  for (auto& each : kept) {
+    if (!detail::leave_to_parent(each)) each->close();
+  }
 }
 
 std::size_t call_server::under_way() const noexcept {
   std::size_t sum = 0;
-  for (const auto& each : cores_) sum += each->under_way();
+  for (const auto& each : cores_) {
+    if (!each->is_inherited()) sum += each->under_way();
+  }
   return sum;
 }
 

@@ -60,15 +60,15 @@ endpoint connection_manager::wait_active(std::string_view name, const io_options
 }
 
 endpoint connection_manager::find(std::string_view name) const {
-  return core_access::make_endpoint(core_ ? core_->find(name) : nullptr);
+  return core_access::make_endpoint(core_ && !core_->is_inherited() ? core_->find(name) : nullptr);
 }
 
 std::optional<managed_peer> connection_manager::status(std::string_view name) const {
-  return core_ ? core_->status(name) : std::nullopt;
+  return core_ && !core_->is_inherited() ? core_->status(name) : std::nullopt;
 }
 
 std::vector<managed_peer> connection_manager::peers() const {
-  return core_ ? core_->peers() : std::vector<managed_peer>();
+  return core_ && !core_->is_inherited() ? core_->peers() : std::vector<managed_peer>();
 }
 
 void connection_manager::reconnect(std::string_view name, std::error_code& ec) {

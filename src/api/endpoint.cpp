@@ -142,6 +142,7 @@ result<std::shared_ptr<endpoint_core>> accept(const worker& parent, connection_r
   if (!worker) return worker.why();
   auto& pending = core_access::pending(request);
   if (!pending) return failure{errc::closed, doing};
+  if (pending->is_inherited()) return failure{errc::forked_child, doing};
   auto made = pending->accept(**worker, *worker, std::move(options));
   if (!made) return not_made(std::move(made).why(), doing);
   return made;

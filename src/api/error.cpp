@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/never_destroyed.hpp"
+#include "ucp/forked_ucp.hpp"
 
 namespace ucx {
 namespace {
@@ -138,6 +139,11 @@ class ucxio_category final : public std::error_category {
   }
 };
 
+/// The refusal of inherited objects has a number beside UCX's.
+std::optional<int> of_ucx(std::optional<int> status) noexcept {
+  return status == detail::status_inherited ? std::nullopt : status;
+}
+
 }  // namespace
 
 const std::error_category& error_category() noexcept {
@@ -152,11 +158,11 @@ std::error_code make_error_code(errc value) noexcept {
 std::error_code throws;
 
 error::error(std::error_code code, const std::string& text, std::optional<int> ucx_status)
-    : std::ios_base::failure(text, code), ucx_status_(ucx_status) {}
+    : std::ios_base::failure(text, code), ucx_status_(of_ucx(ucx_status)) {}
 
 error::error(std::error_code code, const std::string& text, std::optional<int> ucx_status,
              std::error_code cause)
-    : std::ios_base::failure(text, code), ucx_status_(ucx_status), cause_(cause) {}
+    : std::ios_base::failure(text, code), ucx_status_(of_ucx(ucx_status)), cause_(cause) {}
 
 error::~error() = default;
 

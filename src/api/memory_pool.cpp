@@ -25,6 +25,9 @@ made_core make(const memory_place& place, const memory_pool_options& options) {
 made_core make(const context& registering, const memory_pool_options& options) {
   const std::shared_ptr<detail::context_core>& context = detail::core_access::core(registering);
   if (!context) return detail::failure{errc::closed, "making a pool of registered memory"};
+  if (context->is_inherited()) {
+    return detail::failure{errc::forked_child, "making a pool of registered memory"};
+  }
   if (!context->has(feature::rma)) {
     return detail::failure{
         errc::feature_disabled,

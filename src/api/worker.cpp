@@ -60,6 +60,7 @@ const char* why_not_run(std::error_code ec) {
 /// See worker::on_message. `core` lives while it waits: a handler may destroy the worker.
 detail::result<void> set_handler(detail::worker_core& core, std::uint64_t number,
                                  std::string_view owner, move_only_handler<message> handler) {
+  if (core.is_inherited()) return detail::failure{errc::forked_child, "handling messages"};
   if (!core.context().has(feature::am)) {
     return detail::failure{errc::feature_disabled,
                            "handling messages on a context without feature::am"};
@@ -229,6 +230,7 @@ message_info worker::receive(const tag_match& wanted, const receive_target& into
 }
 
 std::optional<message_info> worker::probe(const tag_match& wanted) const {
+  if (core_->is_inherited()) return {};
   const std::lock_guard guard(core_->lock());
   const detail::arrived_message* const found = core_->messages().arrived().find(nullptr, wanted);
   if (found == nullptr) return {};
@@ -236,6 +238,7 @@ std::optional<message_info> worker::probe(const tag_match& wanted) const {
 }
 
 std::optional<message> worker::take(const tag_match& wanted) {
+  if (core_->is_inherited()) return {};
   const std::lock_guard guard(core_->lock());
   detail::arrived_message* const found = core_->messages().arrived().find(nullptr, wanted);
   if (found == nullptr) return {};
@@ -244,7 +247,7 @@ std::optional<message> worker::take(const tag_match& wanted) {
 }
 
 void worker::set_connection_events(connection_events events) {
-  if (!core_) return;
+  if (!core_ || core_->is_inherited()) return;
   auto exchanged = std::make_shared<connection_events>(std::move(events));  // goes behind the lock
   detail::address_peers& told = core_->connections().served().by_address();
   {

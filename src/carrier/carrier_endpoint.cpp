@@ -132,7 +132,9 @@ void carrier_endpoint::drop_socket() noexcept {
   held_file_ = owned_descriptor();
   next_file_ = owned_descriptor();
   if (!socket_) return;
-  if (flow_) own_flows::of_process().remove(*std::exchange(flow_, std::nullopt), flow_socket_);
+  if (const auto flow = std::exchange(flow_, std::nullopt)) {
+    if (own_flows* const all = own_flows::find()) all->remove(*flow, flow_socket_);
+  }
   worker_.forget(socket_.get());
   if (tls_ && stage_ != stage::connecting && stage_ != stage::shaking) tls_->end(socket_.get());
   // The system would drop what has been sent, if bytes of the peer were left unread; not of a Unix

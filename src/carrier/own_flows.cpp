@@ -48,6 +48,8 @@ socket_address address_of(const sockaddr_storage& place) noexcept {
   return socket_address::from_native(reinterpret_cast<const sockaddr*>(&v4), sizeof v4, none);
 }
 
+constinit one_per_process<own_flows> flows;
+
 }  // namespace
 
 std::optional<tcp_flow> flow_of(const sockaddr_storage& from, const sockaddr_storage& to) noexcept {
@@ -59,10 +61,8 @@ std::optional<tcp_flow> flow_of(const sockaddr_storage& from, const sockaddr_sto
   return made;
 }
 
-own_flows& own_flows::of_process() {
-  static constinit one_per_process<own_flows> flows;
-  return flows.get();
-}
+own_flows& own_flows::of_process() { return flows.get(); }
+own_flows* own_flows::find() noexcept { return flows.find(); }
 
 void own_flows::add(const tcp_flow& begun, std::uint64_t socket) {
   const std::lock_guard guard(mutex_);

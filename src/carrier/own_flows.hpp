@@ -24,6 +24,8 @@ class own_flows {
  public:
   /// Errors: std::bad_alloc, by the first call.
   static own_flows& of_process();
+  /// Returns the process's, if there was a call of `of_process`.
+  static own_flows* find() noexcept;
 
   /// `socket` is the number (SO_COOKIE) of the socket that has begun it.
   void add(const tcp_flow& begun, std::uint64_t socket);

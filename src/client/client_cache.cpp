@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -27,14 +29,14 @@ struct cache {
 
 constinit one_per_process<cache> the_cache;
 
-/// Made by the first call that asks for a client. It is destroyed before what was made earlier,
-/// streams of static objects for one, and before UCX ends. Clients that are closed later do not
-/// linger.
-struct ends_at_exit {
-  ~ends_at_exit() {
-    if (cache* const made = the_cache.find()) made->lingering.end();
-  }
-};
+/// Registered by the first call that asks for a client. So it runs before what was made earlier is
+/// destroyed, streams of static objects for one, and before UCX ends. Clients that are closed later
+/// do not linger.
+void end_at_exit() {
+  if (cache* const made = the_cache.find()) made->lingering.end();
+}
+
+constinit std::atomic<bool> ends_at_exit{false};
 
 /// Clients without users would have a child hold their connections.
 void clear_before_fork() {
@@ -73,7 +75,7 @@ result<std::shared_ptr<client_core>> take_or_connect(const url& server,
 }  // namespace
 
 result<std::shared_ptr<client_core>> shared_client(const url& server) {
-  static const ends_at_exit ending;
+  if (!ends_at_exit.exchange(true)) std::atexit(end_at_exit);
   if (const std::string& complaint = the_cache.get().lingering.complaint(); !complaint.empty()) {
     return failure{errc::bad_configuration, complaint};
   }

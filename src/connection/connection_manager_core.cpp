@@ -194,6 +194,7 @@ result<std::shared_ptr<connection_manager_core>> connection_manager_core::make(
     std::shared_ptr<worker_core> worker, connection_manager_options options) {
   std::string doing = "making a connection manager";
   if (!worker) return failure{errc::closed, std::move(doing)};
+  if (worker->is_inherited()) return failure{errc::forked_child, std::move(doing)};
   const reconnect_options& again = options.reconnect;
   const bool sensible = again.first_delay >= again.first_delay.zero() &&
                         again.max_delay >= again.first_delay && again.factor >= 1 &&
@@ -206,6 +207,8 @@ result<std::shared_ptr<connection_manager_core>> connection_manager_core::make(
   }
   return std::make_shared<connection_manager_core>(std::move(worker), std::move(options));
 }
+
+bool connection_manager_core::is_inherited() const noexcept { return worker_->is_inherited(); }
 
 std::shared_ptr<managed_connection> connection_manager_core::at(std::string_view name) const {
   const auto found = peers_.find(name);

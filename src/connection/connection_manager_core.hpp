@@ -15,7 +15,6 @@
 #include "base/result.hpp"
 #include "connection/connection_observer.hpp"
 #include "ucx/connection_manager.hpp"
-#include "ucx/context.hpp"
 
 namespace ucx::detail {
 
@@ -92,7 +91,7 @@ class connection_manager_core final : public std::enable_shared_from_this<connec
 
   worker_core& worker() const noexcept { return *worker_; }
   /// Returns whether it is that of a process that this one was forked from.
-  bool is_inherited() const noexcept { return made_.is_inherited(); }
+  bool is_inherited() const noexcept;
   const std::shared_ptr<worker_core>& shared_worker() const noexcept { return worker_; }
   const connection_manager_options& options() const noexcept { return options_; }
 
@@ -125,7 +124,6 @@ class connection_manager_core final : public std::enable_shared_from_this<connec
   void close_at_once(std::optional<std::string_view> name) noexcept;
   void close_in_order(std::optional<std::string_view> name) noexcept;
 
-  const process_stamp made_;
   std::shared_ptr<worker_core> worker_;
   const connection_manager_options options_;
   std::map<std::string, std::shared_ptr<managed_connection>, std::less<>> peers_;

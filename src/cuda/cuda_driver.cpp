@@ -11,6 +11,10 @@ namespace {
 
 std::atomic<bool> was_forked{false};
 std::atomic<bool> lacks_some{false};
+// No static within a function: a child that is forked while another thread loads the driver would
+// wait for it for ever. Threads that look at the same moment each load it, and one is kept.
+constinit const cuda_driver no_driver{};
+constinit std::atomic<const cuda_driver*> known_driver{nullptr};
 [[maybe_unused]] const int forks_noticed =
     ::pthread_atfork(nullptr, nullptr, [] { was_forked.store(true, std::memory_order_relaxed); });
 
@@ -125,15 +129,19 @@ std::unique_ptr<const cuda_driver> load_chosen(bool& lacks_functions) noexcept {
 std::atomic<bool> has_no_cuda{false};
 
 const cuda_driver* cuda_driver::find() noexcept {
-  static const cuda_driver* const found = [] {
-    // Kept for good: what uses it may end after this.
+  const cuda_driver* known = known_driver.load(std::memory_order_acquire);
+  if (known == nullptr) {
     bool lacks_functions = false;
-    const cuda_driver* const loaded = load_chosen(lacks_functions).release();
-    lacks_some.store(lacks_functions, std::memory_order_relaxed);
-    has_no_cuda.store(loaded == nullptr && !lacks_functions, std::memory_order_relaxed);
-    return loaded;
-  }();
-  return found;
+    auto loaded = load_chosen(lacks_functions);
+    if (lacks_functions) lacks_some.store(true, std::memory_order_relaxed);
+    const cuda_driver* const mine = loaded ? loaded.get() : &no_driver;
+    if (known_driver.compare_exchange_strong(known, mine, std::memory_order_acq_rel)) {
+      has_no_cuda.store(!loaded && !lacks_functions, std::memory_order_relaxed);
+      known = mine;
+      static_cast<void>(loaded.release());  // kept for good: what uses it may end after this
+    }
+  }
+  return known == &no_driver ? nullptr : known;
 }
 
 bool cuda_driver::is_unusable() noexcept { return lacks_some.load(std::memory_order_relaxed); }

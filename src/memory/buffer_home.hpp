@@ -35,7 +35,8 @@ class buffer_home {
     buffer_home* const home = std::exchange(gone.home_, nullptr);
     gone.size_ = 0;
     const std::span<std::byte> bytes = std::exchange(gone.bytes_, {});
-    return home != nullptr ? home->take_back(bytes) : move_only_handler<>();
+    if (home == nullptr || home->is_inherited()) return {};
+    return home->take_back(bytes);
   }
 
  protected:

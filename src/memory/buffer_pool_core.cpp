@@ -14,6 +14,7 @@ buffer_pool_core::buffer_pool_core(const buffer_pool_options& options)
 }
 
 buffer buffer_pool_core::take() {
+  if (is_inherited()) return {};
   const std::lock_guard guard(mutex_);
   if (idle_.empty()) return {};
   if (!self_) self_ = shared_from_this();
@@ -23,6 +24,7 @@ buffer buffer_pool_core::take() {
 }
 
 buffer buffer_pool_core::take_for(buffer_waiter& waiter) {
+  if (is_inherited()) return {};
   const std::lock_guard guard(mutex_);
   if (std::byte* const kept = std::exchange(waiter.laid_aside_, nullptr)) return make_of(kept);
   if (idle_.empty()) {
@@ -36,6 +38,7 @@ buffer buffer_pool_core::take_for(buffer_waiter& waiter) {
 }
 
 move_only_handler<> buffer_pool_core::leave(buffer_waiter& waiter) noexcept {
+  if (is_inherited()) return {};
   std::byte* unwanted = nullptr;
   {
     const std::lock_guard guard(mutex_);
@@ -46,11 +49,13 @@ move_only_handler<> buffer_pool_core::leave(buffer_waiter& waiter) noexcept {
 }
 
 std::size_t buffer_pool_core::available() const noexcept {
+  if (is_inherited()) return 0;
   const std::lock_guard guard(mutex_);
   return idle_.size();
 }
 
 void buffer_pool_core::when_available(move_only_handler<> handler) {
+  if (is_inherited()) return;
   {
     const std::lock_guard guard(mutex_);
     if (idle_.empty()) {

@@ -13,8 +13,9 @@
 
 namespace ucx::detail {
 
-/// Lives as long as its pool, or a buffer of the pool that is out. Threads: sharing one object is
-/// safe.
+/// Lives as long as its pool, or a buffer of the pool that is out. In a child of fork() an
+/// inherited one gives nothing, and takes nothing back: its lock is not waited for. Threads:
+/// sharing one object is safe.
 class buffer_pool_core final : public buffer_home,
                                public std::enable_shared_from_this<buffer_pool_core> {
  public:

@@ -32,6 +32,7 @@ memory_pool_core::~memory_pool_core() {
 }
 
 void* memory_pool_core::allocate(std::size_t size, std::size_t alignment) {
+  if (is_inherited()) throw std::bad_alloc();
   const std::size_t extra = alignment > source_->alignment() ? alignment : 0;
   if (size > SIZE_MAX - extra) throw std::bad_alloc();
   const std::size_t wanted = block_size(size + extra);
@@ -73,6 +74,7 @@ memory_pool_core::block memory_pool_core::take_new(std::size_t size) {
 }
 
 void memory_pool_core::give_back(void* address) noexcept {
+  if (is_inherited()) return;
   const std::lock_guard guard(mutex_);
   const auto found = in_use_.find(address);
   if (found == in_use_.end()) return;
@@ -82,6 +84,7 @@ void memory_pool_core::give_back(void* address) noexcept {
 }
 
 memory_pool_usage memory_pool_core::usage() const noexcept {
+  if (is_inherited()) return {};
   const std::lock_guard guard(mutex_);
   memory_pool_usage told;
   told.in_use = used_bytes_;
@@ -91,6 +94,7 @@ memory_pool_usage memory_pool_core::usage() const noexcept {
 }
 
 void memory_pool_core::release_unused() noexcept {
+  if (is_inherited()) return;
   const std::lock_guard guard(mutex_);
   release_idle();
 }

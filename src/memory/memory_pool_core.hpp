@@ -14,7 +14,8 @@
 namespace ucx::detail {
 
 /// Blocks come in sizes an eighth apart, so that one that was given back fits what comes next.
-/// Threads: sharing one object is safe.
+/// In a child of fork() an inherited one gives nothing, and takes nothing back: its lock is not
+/// waited for. Threads: sharing one object is safe.
 class memory_pool_core {
  public:
   memory_pool_core(std::unique_ptr<memory_source> source, std::size_t bound) noexcept

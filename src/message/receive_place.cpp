@@ -24,6 +24,9 @@ result<receive_place> receive_place::of(const receive_target& into) {
     if (!place.pool) {
       return failure{errc::closed, "receive into a buffer of a pool that was moved from"};
     }
+    if (place.pool->is_inherited()) {
+      return failure{errc::forked_child, "receive into a buffer of a pool"};
+    }
     *pooled->made = buffer();
     place.made = pooled->made;
   } else {

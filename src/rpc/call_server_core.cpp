@@ -50,6 +50,7 @@ call_server_core::served_call::served_call(endpoint from)
 result<void> call_server_core::listen() {
   const std::shared_ptr<worker_core> worker = worker_.lock();
   if (!worker) return failure{errc::closed, "serving calls for a worker that is gone"};
+  if (worker->is_inherited()) return failure{errc::forked_child, "serving calls"};
   if (!worker->context().has(feature::am)) {
     return failure{errc::feature_disabled, "serving calls on a context without feature::am"};
   }

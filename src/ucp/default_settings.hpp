@@ -32,8 +32,8 @@ class default_settings {
   const std::vector<configuration_setting>& all() const noexcept { return all_; }
   /// Returns the bytes of one segment of a TCP connection, in sending.
   std::size_t segment_size() const noexcept { return segment_size_; }
-  /// Returns whether the machine has RDMA hardware that options and environment let UCX use. Whether
-  /// UCX has a transport for it is known only when a context is made.
+  /// Returns whether the machine has RDMA hardware that options and environment let UCX use.
+  /// Whether UCX has a transport for it is known only when a context is made.
   bool counts_on_rdma() const noexcept { return counts_on_rdma_; }
 
  private:

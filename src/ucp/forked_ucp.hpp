@@ -5,9 +5,9 @@
 
 namespace ucx::detail {
 
-/// The status by which it refuses. It is of the range that UCX keeps for failures of endpoints, of
-/// which UCX gives none.
-inline constexpr auto status_inherited = static_cast<ucs_status_t>(-77);
+/// The status by which it refuses: behind the ranges of UCX, and before UCS_ERR_LAST.
+inline constexpr auto status_inherited = static_cast<ucs_status_t>(-95);
+static_assert(status_inherited > UCS_ERR_LAST && status_inherited < UCS_ERR_LAST_ENDPOINT_FAILURE);
 
 /// It does not reach UCX, whose objects are the parent's. Calls that may fail are refused, and
 /// those that only let go of something do nothing. Waits are short, because nothing that is waited

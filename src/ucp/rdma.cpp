@@ -73,8 +73,11 @@ std::string words_of_lost_rdma(const ucp_api& api, std::string_view lanes, ucs_s
       return text +
              ": the peer's port or the way to it may be down, or pass shorter packets than this "
              "port sends (MTU, UCX_RC_PATH_MTU)";
+    case UCS_ERR_IO_ERROR:  // of a port that went down, too
+      return text +
+             ": this port or the way to the peer may be down, or the peer has taken back memory "
+             "that was in use";
     case UCS_ERR_CONNECTION_RESET:
-    case UCS_ERR_IO_ERROR:
       return text + ": the peer has ended, or has taken back memory that was in use";
     default:
       return text;

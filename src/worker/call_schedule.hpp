@@ -12,7 +12,6 @@
 
 #include "base/clock.hpp"
 #include "ucx/completion_handler.hpp"
-#include "ucx/context.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx::detail {
@@ -37,8 +36,8 @@ struct scheduled {
   bool is_running() const noexcept { return now() == state::running || now() == state::last; }
   /// From any thread.
   bool is_over() const noexcept { return state_ == state::over; }
-  /// Returns whether it is that of a process that this one was forked from.
-  bool is_inherited() const noexcept { return made_.is_inherited(); }
+  /// Returns whether its worker is that of a process that this one was forked from.
+  bool is_inherited() const noexcept;
   void reach(state next) noexcept {
     assert(may_become(now(), next));
     state_ = next;
@@ -67,7 +66,6 @@ struct scheduled {
     return false;
   }
 
-  const process_stamp made_;
   std::atomic<state> state_{state::waiting};
 };
 

@@ -1,6 +1,8 @@
 #include "worker/departed_threads.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <utility>
 
 #include "base/one_per_process.hpp"
@@ -14,16 +16,17 @@ constexpr std::chrono::seconds longest_exit{10};
 /// of fork() has none of the threads, and waits for its own.
 constinit one_per_process<departed_threads> all_departed;
 
-struct wait_at_exit {
-  ~wait_at_exit() {
-    if (departed_threads* const threads = all_departed.find()) threads->wait(longest_exit);
-  }
-};
+void wait_at_exit() {
+  if (departed_threads* const threads = all_departed.find()) threads->wait(longest_exit);
+}
+
+constinit std::atomic<bool> waits_at_exit{false};
 
 }  // namespace
 
 departed_threads& departed_threads::instance() {
-  static const wait_at_exit waiting;
+  // No static object: its guard may be held for ever in a child of fork().
+  if (!waits_at_exit.exchange(true)) std::atexit(wait_at_exit);
   return all_departed.get();
 }
 

@@ -17,6 +17,11 @@ constexpr clock::duration least_period = std::chrono::milliseconds(1);  // as fi
 
 }  // namespace
 
+bool scheduled::is_inherited() const noexcept {
+  const std::shared_ptr<worker_core> used = worker.lock();
+  return used && used->is_inherited();
+}
+
 std::shared_ptr<scheduled> scheduled_calls::make(move_only_handler<> function) const {
   auto made = std::make_shared<scheduled>();
   made->worker = worker_.weak_from_this();
@@ -27,6 +32,7 @@ std::shared_ptr<scheduled> scheduled_calls::make(move_only_handler<> function) c
 std::shared_ptr<scheduled> scheduled_calls::at(clock::time_point when,
                                                move_only_handler<> function) {
   std::shared_ptr<scheduled> made = make(std::move(function));
+  if (worker_.is_inherited()) return made;
   const std::lock_guard guard(worker_.lock());
   schedule_.at(when, made);
   worker_.tick_by(when);
@@ -38,6 +44,7 @@ std::shared_ptr<scheduled> scheduled_calls::every(clock::duration period,
   std::shared_ptr<scheduled> made = make(std::move(function));
   made->repeats = true;
   made->period = std::max(period, least_period);
+  if (worker_.is_inherited()) return made;
   const clock::time_point first = after(worker_.api().now(), made->period);
   const std::lock_guard guard(worker_.lock());
   schedule_.at(first, made);
@@ -49,6 +56,7 @@ std::shared_ptr<scheduled> scheduled_calls::in_progress(progress_phase when, boo
                                                         move_only_handler<> function) {
   std::shared_ptr<scheduled> made = make(std::move(function));
   made->repeats = repeats;
+  if (worker_.is_inherited()) return made;
   const std::lock_guard guard(worker_.lock());
   schedule_.in_progress(when, made);
   worker_.wake_driver();

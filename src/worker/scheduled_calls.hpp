@@ -21,7 +21,7 @@ class scheduled_calls {
   scheduled_calls(const scheduled_calls&) = delete;
   scheduled_calls& operator=(const scheduled_calls&) = delete;
 
-  // From any thread; take the lock themselves.
+  // From any thread; take the lock themselves. Of an inherited worker nothing is ever called.
   std::shared_ptr<scheduled> at(clock::time_point when, move_only_handler<> function);
   /// See worker::call_every.
   std::shared_ptr<scheduled> every(clock::duration period, move_only_handler<> function);

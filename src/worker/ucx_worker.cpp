@@ -23,10 +23,7 @@ struct claimed_workers {
 };
 
 /// Workers may outlive static objects.
-claimed_workers& all_claimed_workers() {
-  static constinit one_per_process<claimed_workers> known;
-  return known.get();
-}
+constinit one_per_process<claimed_workers> all_claimed_workers;
 
 }  // namespace
 
@@ -58,7 +55,7 @@ result<void> ucx_worker::create(const std::string& name) {
 }
 
 result<void> ucx_worker::claim() {
-  claimed_workers& known = all_claimed_workers();
+  claimed_workers& known = all_claimed_workers.get();
   const std::lock_guard guard(known.mutex);
   is_claimed_ = known.handles.insert(handle_).second;
   if (is_claimed_) return {};
@@ -68,9 +65,10 @@ result<void> ucx_worker::claim() {
 
 void ucx_worker::let_go() noexcept {
   if (!std::exchange(is_claimed_, false)) return;
-  claimed_workers& known = all_claimed_workers();
-  const std::lock_guard guard(known.mutex);
-  known.handles.erase(handle_);
+  claimed_workers* const known = all_claimed_workers.find();
+  if (known == nullptr) return;
+  const std::lock_guard guard(known->mutex);
+  known->handles.erase(handle_);
 }
 
 result<void> ucx_worker::look_at(bool threads) {

@@ -1,11 +1,7 @@
 #include "adapters/cookie_file.hpp"
 
-#include <pthread.h>
-
 #include <atomic>
 #include <cerrno>
-#include <map>
-#include <mutex>
 #include <new>
 #include <utility>
 
@@ -46,63 +42,96 @@ file_mode parse_file_mode(const char* mode, std::error_code& ec) {
 }
 
 /// All open files, to be closed while there is still a network to do it over. The C library flushes
-/// its files when that is gone.
+/// its files when that is gone. No lock: a child of fork() finds its parent's files here, whatever
+/// the parent's threads did, and fork() waits for nothing. Places are used again, and never freed.
 class cookie_file::open_files {
  public:
-  static open_files& all() {
-    static open_files* const only = new open_files;  // never destroyed: files outlive everything
-    return *only;
+  /// Errors: std::bad_alloc.
+  static void add(std::FILE* opened, cookie_file* behind) {
+    place* taken = nullptr;
+    for (place* each = first; each != nullptr && taken == nullptr; each = each->next) {
+      use expected = use::none;
+      if (each->now.compare_exchange_strong(expected, use::busy)) taken = each;
+    }
+    if (taken == nullptr) {
+      taken = new place;
+      taken->next = first;
+      while (!first.compare_exchange_weak(taken->next, taken)) {
+      }
+    }
+    taken->behind = behind;
+    taken->opened = opened;
+    taken->now = use::open;
   }
-  /// A child of fork() finds its parent's files here, too, and the lock free.
-  open_files() {
-    ::pthread_atfork([] { all().mutex_.lock(); }, [] { all().mutex_.unlock(); },
-                     [] { all().mutex_.unlock(); });
-  }
-
-  void add(std::FILE* opened, cookie_file* behind) {
-    const std::lock_guard guard(mutex_);
-    files_.emplace(opened, behind);
-  }
-  void remove(const cookie_file* gone) noexcept {
-    const std::lock_guard guard(mutex_);
-    std::erase_if(files_, [gone](const auto& each) { return each.second == gone; });
+  static void remove(const cookie_file* gone) noexcept {
+    place* const left = place_of(gone);
+    if (left == nullptr) return;
+    // Another thread may be about to look whether it can close this file, and finds that it can
+    // not.
+    use expected = use::open;
+    while (!left->now.compare_exchange_strong(expected, use::busy)) {
+      left->now.wait(expected);
+      expected = use::open;
+    }
+    left->opened = nullptr;
+    left->behind = nullptr;
+    left->now = use::none;
   }
   /// In a child of fork() the FILE goes, and another one may get its address. The cookie_file stays
-  /// here, by its own address.
-  void leave(cookie_file* inherited) noexcept {
-    const std::lock_guard guard(mutex_);
-    const auto found = files_.find(inherited->file_);
-    if (found == files_.end() || found->second != inherited) return;
-    auto left = files_.extract(found);
-    left.key() = reinterpret_cast<std::FILE*>(inherited);
-    files_.insert(std::move(left));
+  /// here.
+  static void leave(const cookie_file* inherited) noexcept {
+    if (place* const left = place_of(inherited)) left->opened = nullptr;
   }
-  cookie_file* find(std::FILE* opened) noexcept {
-    const std::lock_guard guard(mutex_);
-    const auto found = files_.find(opened);
-    return found == files_.end() ? nullptr : found->second;
-  }
-  bool have_ended() const noexcept { return ended_.load(std::memory_order_relaxed); }
-
-  void close() noexcept {
-    const std::lock_guard guard(mutex_);
-    for (const auto& [opened, behind] : files_) {
-      if (behind->made_.is_inherited()) continue;
-      if (::ftrylockfile(opened) != 0) continue;  // another thread is within
-      ::fflush_unlocked(opened);
-      behind->attempt(-1, [own = behind] { return own->buffer_.close() == nullptr ? -1 : 0; });
-      ::funlockfile(opened);
+  static cookie_file* find(const std::FILE* opened) noexcept {
+    if (opened == nullptr) return nullptr;
+    for (const place* each = first; each != nullptr; each = each->next) {
+      if (each->opened == opened) return each->behind;
     }
-    ended_.store(true, std::memory_order_relaxed);
+    return nullptr;
+  }
+  static bool have_ended() noexcept { return ended.load(std::memory_order_relaxed); }
+
+  static void close() noexcept {
+    for (place* each = first; each != nullptr; each = each->next) {
+      use expected = use::open;
+      if (!each->now.compare_exchange_strong(expected, use::busy)) continue;
+      if (!each->behind.load()->made_.is_inherited()) close(each->opened, *each->behind);
+      each->now = use::open;
+      each->now.notify_all();
+    }
+    ended.store(true, std::memory_order_relaxed);
   }
 
  private:
-  std::mutex mutex_;
-  std::map<std::FILE*, cookie_file*> files_;
-  std::atomic<bool> ended_{false};
+  enum class use {
+    none,
+    open,
+    busy,  ///< A thread has it for itself. In a child that thread may be missing: it stays so.
+  };
+  struct place {
+    std::atomic<use> now{use::busy};
+    std::atomic<std::FILE*> opened{nullptr};
+    std::atomic<cookie_file*> behind{nullptr};
+    place* next = nullptr;
+  };
+
+  static place* place_of(const cookie_file* file) noexcept {
+    place* each = first;
+    while (each != nullptr && each->behind != file) each = each->next;
+    return each;
+  }
+  static void close(std::FILE* opened, cookie_file& behind) noexcept {
+    if (::ftrylockfile(opened) != 0) return;  // another thread is within
+    ::fflush_unlocked(opened);
+    behind.attempt(-1, [&] { return behind.buffer_.close() == nullptr ? -1 : 0; });
+    ::funlockfile(opened);
+  }
+
+  static inline constinit std::atomic<place*> first{nullptr};
+  static inline constinit std::atomic<bool> ended{false};
 };
 
-void cookie_file::close_all() noexcept { open_files::all().close(); }
+void cookie_file::close_all() noexcept { open_files::close(); }
 
 namespace {
 
@@ -126,7 +155,7 @@ std::FILE* cookie_file::make(const file_mode& mode, std::size_t buffer_size) {
   }
   made->file_ = file;
   try {
-    open_files::all().add(file, made);
+    open_files::add(file, made);
     if (buffer_size > BUFSIZ) {
       made->area_ = std::make_unique_for_overwrite<char[]>(buffer_size);
       std::setvbuf(file, made->area_.get(), _IOFBF, buffer_size);
@@ -138,9 +167,7 @@ std::FILE* cookie_file::make(const file_mode& mode, std::size_t buffer_size) {
   }
 }
 
-cookie_file* cookie_file::behind(std::FILE* opened) noexcept {
-  return open_files::all().find(opened);
-}
+cookie_file* cookie_file::behind(std::FILE* opened) noexcept { return open_files::find(opened); }
 
 void cookie_file::fail(std::error_code why, std::string text) noexcept {
   failure_ = why;
@@ -153,7 +180,7 @@ void cookie_file::fail(std::error_code why, std::string text) noexcept {
 bool cookie_file::may_go_on() noexcept {
   if (made_.is_inherited()) {
     fail(errc::forked_child);
-  } else if (open_files::all().have_ended()) {
+  } else if (open_files::have_ended()) {
     fail(errc::closed);
   } else {
     return true;
@@ -229,7 +256,7 @@ int cookie_file::seek(void* self, std::int64_t* position, int whence) noexcept {
 int cookie_file::close(void* self) noexcept {
   auto* const own = static_cast<cookie_file*>(self);
   if (own->made_.is_inherited()) {
-    open_files::all().leave(own);
+    open_files::leave(own);
     own->fail(errc::forked_child);
     return -1;  // and is left alone: its connection is the parent's
   }
@@ -237,7 +264,7 @@ int cookie_file::close(void* self) noexcept {
   const int result = own->attempt(
       -1, [own] { return !own->buffer_.is_open() || own->buffer_.close() != nullptr ? 0 : -1; });
   const int why = errno;
-  open_files::all().remove(own);
+  open_files::remove(own);
   delete own;
   if (result != 0) errno = why;
   return result;
