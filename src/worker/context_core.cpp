@@ -302,7 +302,8 @@ result<device_plane*> context_core::plane() {
       return plane_.get();
     }
     why_no_plane_ = std::move(made.why());
-    if (log_->writes(log_level::info)) {
+    const bool was_asked_for = recipe_ && recipe_->options.device_rma;
+    if (was_asked_for && log_->writes(log_level::info)) {
       log_->write(log_level::info,
                   "device memory does not go by RMA between hosts: " + why_no_plane_->text);
     }

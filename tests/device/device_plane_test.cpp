@@ -61,6 +61,8 @@ simulated_pair_options by_adapters() {
   made.link.resources = {"rc_mlx5/mlx5_0:1", "cuda_copy/cuda"};
   made.owner_worker.progress = progress_mode::sleeping_thread;
   made.reader_worker.progress = progress_mode::sleeping_thread;
+  made.owner_context.device_rma = true;
+  made.reader_context.device_rma = true;
   return made;
 }
 
@@ -201,6 +203,21 @@ TEST(DevicePlane, NeedsHardware) {
   options.link.resources = {"tcp/eth0", "cuda_copy/cuda"};
   two_hosts hosts(options);
   expect_plane_staged(hosts, "no key for adapters");
+}
+
+TEST(DevicePlane, IsOffByDefault) {
+  EXPECT_FALSE(context_options().device_rma);
+  simulated_pair_options options = by_adapters();
+  options.owner_context.device_rma = options.reader_context.device_rma =
+      context_options().device_rma;
+  two_hosts hosts(options);
+  constexpr std::size_t flags_at = 54;  // docs/reference/wire-format.md
+  EXPECT_EQ(hosts.exposed->descriptor().encode().at(flags_at) & std::byte{64}, std::byte{0});
+  EXPECT_EQ(hosts.pair.owner_process.count(call::init), 1U);
+  expect_plane_staged(hosts, "no key for adapters");
+  EXPECT_EQ(hosts.pair.reader_process.count(call::init), 1U);
+  EXPECT_EQ(hosts.owners_lines.all().find("RMA"), std::string::npos);
+  EXPECT_EQ(hosts.readers_lines.all().find("RMA"), std::string::npos);
 }
 
 TEST(DevicePlane, IsTurnedOffAtEitherSide) {
