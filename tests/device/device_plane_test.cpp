@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -320,7 +323,7 @@ TEST(DevicePlane, AccessThatFailsAloneGoesByMessage) {
   hosts.pair.reader_process.faults().fail(call::get, UCS_ERR_NO_MEMORY);
   EXPECT_FALSE(read_plane(region, into));
   EXPECT_TRUE(holds_pattern(into, 1));
-  hosts.pair.reader_process.faults().fail_late(call::put, UCS_ERR_IO_ERROR);
+  hosts.pair.reader_process.faults().fail(call::put, UCS_ERR_NO_MEMORY);
   region.write_at(0, pattern(plane_size, 2));
   region.flush();
   EXPECT_TRUE(hosts.holds(2));
@@ -331,14 +334,131 @@ TEST(DevicePlane, AccessThatFailsAloneGoesByMessage) {
   EXPECT_EQ(hosts.gets(), before + 1);
 }
 
-TEST(DevicePlane, WriteThatIsNotFlushedGoesByMessage) {
+/// Its bytes might come later: it is not repeated by message, and its connection ends.
+void expect_unconfirmed(two_hosts& hosts, remote_region& region) {
+  const std::vector<std::byte> bytes = pattern(plane_size, 2);
+  const std::uint64_t before = hosts.puts();
+  std::error_code ec;
+  region.write_at(0, bytes, {}, ec);
+  if (!ec) region.flush({}, ec);
+  EXPECT_EQ(ec, errc::connection_reset);
+  EXPECT_EQ(hosts.puts(), before + 1);
+  EXPECT_EQ(hosts.pair.reader.staging().direct_fallbacks, 0U);
+  EXPECT_TRUE(soon([&] { return region.transfer_method() == transfer_method::message; }));
+  EXPECT_THAT(region.why_not(transfer_method::rma), HasSubstr("was lost"));
+}
+
+TEST(DevicePlane, WriteThatFailsOnItsWayIsNotRepeated) {
+  two_hosts hosts;
+  remote_region region = hosts.opened();
+  hosts.pair.reader_process.faults().fail_late(call::put, UCS_ERR_IO_ERROR);
+  expect_unconfirmed(hosts, region);
+}
+
+TEST(DevicePlane, WriteThatIsNotFlushedIsNotRepeated) {
   two_hosts hosts;
   remote_region region = hosts.opened();
   hosts.pair.reader_process.faults().fail(call::ep_flush, UCS_ERR_IO_ERROR);
+  expect_unconfirmed(hosts, region);
+  EXPECT_TRUE(soon([&] { return hosts.pair.reader_process.count(call::ep_close) > 0; }));
+}
+
+TEST(DevicePlane, WriteThatIsRefusedLateGoesByMessage) {
+  two_hosts hosts(by_adapters(), access::write);
+  remote_region region = hosts.open();
+  hosts.pair.reader_process.faults().fail_late(call::put, UCS_ERR_CANCELED);
   region.write_at(0, pattern(plane_size, 2));
   region.flush();
   EXPECT_TRUE(hosts.holds(2));
-  EXPECT_EQ(hosts.pair.reader.staging().direct_fallbacks, 1U);
+  EXPECT_EQ(hosts.puts(), 1U);
+  EXPECT_EQ(region.transfer_method(), transfer_method::message);
+  EXPECT_THAT(region.why_not(transfer_method::rma), HasSubstr("UCX refuses to write"));
+}
+
+TEST(DevicePlane, WayThatIsLostIsToldOfARegionOpenedByName) {
+  two_hosts hosts;
+  remote_region region = hosts.open({.transfer_method = transfer_method::rma});
+  EXPECT_THAT(region.why_not(transfer_method::cuda_ipc), HasSubstr("another way"));
+  hosts.pair.reader_process.faults().fail_late(call::put, UCS_ERR_IO_ERROR);
+  expect_unconfirmed(hosts, region);
+  EXPECT_THAT(region.why_not(transfer_method::cuda_ipc), HasSubstr("another way"));
+}
+
+TEST(DevicePlane, StreamThatFailedIsAnError) {
+  two_hosts hosts;
+  remote_region region = hosts.opened();
+  const auto device = cuda_program::allocate_pattern(plane_size, 2);
+  CUstream_st* stream = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, 0), 0);
+  fake_cuda_fail("cuEventQuery", 0, 1, 700);
+  std::error_code ec;
+  region.write_at(0, device, {.cuda_stream = stream}, ec);
+  EXPECT_EQ(ec, errc::io_error);
+  EXPECT_EQ(hosts.puts(), 0U);
+  EXPECT_TRUE(hosts.holds(1));
+  fake_cuda_fail("cuEventQuery", 0, 1, 700);
+  const std::uint64_t before = hosts.gets();
+  EXPECT_EQ(read_plane(region, device, {.cuda_stream = stream}), errc::io_error);
+  EXPECT_EQ(hosts.gets(), before);
+}
+
+TEST(DevicePlane, KeyAndConnectionEndWithTheRegion) {
+  two_hosts hosts;
+  std::optional<remote_region> region(hosts.opened());
+  const auto& process = hosts.pair.reader_process;
+  const std::uint64_t keys = process.count(call::rkey_destroy);
+  const std::uint64_t closed = process.count(call::ep_close);
+  region.reset();
+  EXPECT_TRUE(soon([&] { return process.count(call::rkey_destroy) == keys + 1; }));
+  EXPECT_TRUE(soon([&] { return process.count(call::ep_close) == closed + 1; }));
+}
+
+TEST(DevicePlane, NeedsUcxThatTakesItsSettings) {
+  for (const char* key : {"PROTO_ENABLE", "PROTO_EMULATION_ENABLE"}) {
+    simulated_pair_options options = by_adapters();
+    options.link.unknown_keys = {key};
+    two_hosts hosts(options);
+    EXPECT_TRUE(hosts.exposed->descriptor().device_rma.key.empty()) << key;
+    expect_plane_staged(hosts, "no key for adapters");
+  }
+}
+
+TEST(DevicePlane, RefusesWhatWouldBeEmulatedWhateverTheProgramSet) {
+  simulated_pair_options options = by_adapters();
+  options.owner_context.configuration = {{"PROTO_ENABLE", "n"}};
+  options.reader_context.configuration = {{"PROTO_ENABLE", "n"}};
+  two_hosts hosts(options);
+  hosts.exposed.reset();
+  fake_cuda_let_adapters_reach(0);
+  hosts.exposed.emplace(hosts.pair.owner_context, hosts.memory, access::read_write);
+  remote_region region = hosts.open();
+  EXPECT_TRUE(soon([&] {
+    return region.why_not(transfer_method::rma).find("UCX refuses") != std::string::npos;
+  }));
+  EXPECT_EQ(region.transfer_method(), transfer_method::message);
+}
+
+TEST(DevicePlane, IsLeftToTheParentByAChild) {
+  two_hosts hosts;
+  remote_region region = hosts.opened();
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(30);
+    std::error_code ec;
+    remote_region again(*hosts.connection, hosts.exposed->descriptor(), {}, ec);
+    std::byte one{};
+    std::error_code read;
+    region.read_at(0, {&one, 1}, {}, read);
+    hosts.~two_hosts();
+    ::_exit(ec == errc::forked_child && read == errc::forked_child ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  std::vector<std::byte> into(plane_size);
+  EXPECT_FALSE(read_plane(region, into));
+  EXPECT_TRUE(holds_pattern(into, 1));
+  EXPECT_EQ(region.transfer_method(), transfer_method::rma);
 }
 
 TEST(DevicePlane, PairThatIsRefusedIsNotTriedAgain) {
@@ -515,6 +635,17 @@ TEST(DevicePlane, KeyThatIsNoneIsNotGivenToUcx) {
   two_hosts hosts;
   remote_descriptor told = hosts.exposed->descriptor();
   told.device_rma.key.resize(5);
+  remote_region region(*hosts.connection, told);
+  EXPECT_THAT(region.why_not(transfer_method::rma), HasSubstr("none that UCX could read"));
+  std::vector<std::byte> into(plane_size);
+  EXPECT_FALSE(read_plane(region, into));
+  EXPECT_EQ(hosts.gets(), 0U);
+}
+
+TEST(DevicePlane, AddressThatIsNoneIsNotGivenToUcx) {
+  two_hosts hosts;
+  remote_descriptor told = hosts.exposed->descriptor();
+  told.device_rma.worker.resize(9);
   remote_region region(*hosts.connection, told);
   EXPECT_THAT(region.why_not(transfer_method::rma), HasSubstr("none that UCX could read"));
   std::vector<std::byte> into(plane_size);
