@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/logger.hpp"
 #include "support/basics/soon.hpp"
 #include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/adapter_memory.hpp"
@@ -26,6 +28,7 @@
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_region.hpp"
+#include "worker/device_plane.hpp"
 
 namespace ucx::test {
 namespace {
@@ -436,6 +439,42 @@ TEST(DevicePlane, RefusesWhatWouldBeEmulatedWhateverTheProgramSet) {
     return region.why_not(transfer_method::rma).find("UCX refuses") != std::string::npos;
   }));
   EXPECT_EQ(region.transfer_method(), transfer_method::message);
+}
+
+/// Has the plane's thread wait at its end.
+class held_transfer final : public detail::plane_transfer {
+ public:
+  void go_on() { released_.set_value(); }
+  bool is_held() { return held_.get_future().wait_for(30s) == std::future_status::ready; }
+
+ private:
+  void ended() noexcept override {
+    held_.set_value();
+    released_.get_future().wait_for(60s);
+  }
+
+  std::promise<void> held_;
+  std::promise<void> released_;
+};
+
+TEST(DevicePlane, ThatHangsIsLeftAtTheEnd) {
+  two_hosts hosts;
+  plane_lines lines;
+  std::shared_ptr<detail::logger> log = *detail::logger::make(lines.options(), "plane");
+  auto made = detail::device_plane::make(hosts.pair.reader_process.api(),
+                                         by_adapters().reader_context, {}, std::move(log));
+  ASSERT_TRUE(made);
+  std::shared_ptr<detail::device_plane> plane = *std::move(made);
+  const auto held = std::make_shared<held_transfer>();
+  held->key = plane->key(plane->peer(pattern(32)), pattern(32));
+  held->abandon();
+  ASSERT_FALSE(plane->start(held));
+  ASSERT_TRUE(held->is_held());
+  plane->close();
+  EXPECT_THAT(lines.all(), HasSubstr("hangs"));
+  EXPECT_EQ(plane->start(held), errc::closed);
+  held->go_on();
+  EXPECT_TRUE(soon([&] { return plane.use_count() == 1; }));
 }
 
 TEST(DevicePlane, IsLeftToTheParentByAChild) {
