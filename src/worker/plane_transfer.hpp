@@ -85,8 +85,8 @@ class plane_transfer {
 
   /// How it ended. Of a write: also that it is in the peer's memory. REQUIRES: it is over.
   ucs_status_t status() const noexcept { return status_; }
-  /// Returns whether UCX had it and may have moved a part: of a write that failed nobody knows what
-  /// is still to come into the peer's memory. REQUIRES: it is over.
+  /// Returns whether UCX had it, and may have moved a part: bytes of a write that failed may come
+  /// later. REQUIRES: it is over.
   bool was_taken() const noexcept { return taken_; }
   /// Returns whether the program's work before it failed. REQUIRES: it is over.
   bool lacks_work() const noexcept { return lacks_work_; }

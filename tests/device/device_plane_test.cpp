@@ -670,25 +670,16 @@ TEST(DevicePlane, RegionThatIsOnlyWrittenIsNotProbed) {
   EXPECT_EQ(hosts.puts(), 1U);
 }
 
-TEST(DevicePlane, KeyThatIsNoneIsNotGivenToUcx) {
+TEST(DevicePlane, KeyOrAddressThatIsNoneIsNotGivenToUcx) {
   two_hosts hosts;
-  remote_descriptor told = hosts.exposed->descriptor();
-  told.device_rma.key.resize(5);
-  remote_region region(*hosts.connection, told);
-  EXPECT_THAT(region.why_not(transfer_method::rma), HasSubstr("none that UCX could read"));
-  std::vector<std::byte> into(plane_size);
-  EXPECT_FALSE(read_plane(region, into));
-  EXPECT_EQ(hosts.gets(), 0U);
-}
-
-TEST(DevicePlane, AddressThatIsNoneIsNotGivenToUcx) {
-  two_hosts hosts;
-  remote_descriptor told = hosts.exposed->descriptor();
-  told.device_rma.worker.resize(9);
-  remote_region region(*hosts.connection, told);
-  EXPECT_THAT(region.why_not(transfer_method::rma), HasSubstr("none that UCX could read"));
-  std::vector<std::byte> into(plane_size);
-  EXPECT_FALSE(read_plane(region, into));
+  for (const bool is_key : {false, true}) {
+    remote_descriptor told = hosts.exposed->descriptor();
+    (is_key ? told.device_rma.key : told.device_rma.worker).resize(is_key ? 5 : 9);
+    remote_region region(*hosts.connection, told);
+    EXPECT_THAT(region.why_not(transfer_method::rma), HasSubstr("none that UCX could read"));
+    std::vector<std::byte> into(plane_size);
+    EXPECT_FALSE(read_plane(region, into));
+  }
   EXPECT_EQ(hosts.gets(), 0U);
 }
 

@@ -58,7 +58,7 @@ void plane_state::failed(bool into_owner, bool with_device, ucs_status_t status,
 void plane_state::tell(std::string why) noexcept {
   log_->write(log_level::warning, why);
   const std::lock_guard guard(mutex_);
-  // What decides the method goes first.
+  // The state that decides the method goes first.
   if (complaint_.empty() || !open_.load()) complaint_ = std::move(why);
 }
 

@@ -55,7 +55,7 @@ class plane_state {
   std::string complaint_;
 };
 
-/// Ends with connection_reset where bytes of a write may still come into the owner's memory, and
+/// Ends with connection_reset where bytes of a write may still come to the owner. Ends
 /// with io_error where the program's work before it failed: such an access has failed. After any
 /// other error it goes by message. UCX has the caller's memory until its transfer is over. Where
 /// the move is given up, its connection is closed by force, and the move waits for UCX. Under the
