@@ -146,10 +146,11 @@ struct context_options {
   /// exposed memory in place (`docs/reference/regions.md`, "How bytes move"). This process may do
   /// so with theirs. With false, none of these is allowed.
   bool share_memory = true;
-  /// RDMA hardware may move memory of CUDA devices between hosts (`docs/how-to/gpu.md`, "Between
-  /// hosts"). That takes a second context of UCX's, which is made when it is first needed, and UCX
-  /// 1.21. With false, such bytes go by message.
-  bool device_rma = true;
+  /// Experimental: RDMA hardware may move memory of CUDA devices between hosts
+  /// (`docs/how-to/gpu.md`, "Between hosts", with its limits). That takes a second context of
+  /// UCX's, which is made when it is first needed, and UCX 1.21. With false, such bytes go by
+  /// message.
+  bool device_rma = false;
 };
 
 /// UCX's description of a context.

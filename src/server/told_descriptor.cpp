@@ -23,13 +23,14 @@ remote_descriptor told_descriptor(remote_descriptor whole, access wanted, const 
     told.remote_key.clear();
     told.device_rma = {};
   }
+  // Those of this host go by the driver, and libraries of before the key would refuse it.
+  if (to.shares_host || !to.has_rma) told.device_rma = {};
   if (to.shares_host) return told;
   told.host = {};
   told.shareable = false;
   told.memfd = {};
   told.cma = {};
   told.cuda_ipc = {};
-  if (!to.has_rma) told.device_rma = {};
   if (to.has_rma && !told.remote_key.empty()) return told;
   told.remote_key.clear();
   told.address = stand_in_for(told.address);

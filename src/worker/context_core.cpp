@@ -288,11 +288,12 @@ result<std::shared_ptr<context_core>> context_core::adopt(ucp_api& api, ucp_cont
 }
 
 context_core::~context_core() {
-  if (plane_) plane_->close();
+  if (!leave_to_parent(plane_) && plane_) plane_->close();
   if (handle_ != nullptr && owned_ && !leaves_ucx_) api().cleanup(handle_);
 }
 
 result<device_plane*> context_core::plane() {
+  if (is_inherited()) return failure{errc::forked_child, "moving device memory by RMA"};
   const std::lock_guard guard(plane_mutex_);
   if (plane_) return plane_.get();
   if (!why_no_plane_) {
@@ -302,7 +303,8 @@ result<device_plane*> context_core::plane() {
       return plane_.get();
     }
     why_no_plane_ = std::move(made.why());
-    if (log_->writes(log_level::info)) {
+    const bool was_asked_for = recipe_ && recipe_->options.device_rma;
+    if (was_asked_for && log_->writes(log_level::info)) {
       log_->write(log_level::info,
                   "device memory does not go by RMA between hosts: " + why_no_plane_->text);
     }

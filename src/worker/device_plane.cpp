@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <new>
 #include <utility>
@@ -38,6 +39,12 @@ std::string with_commas(const std::vector<std::string>& names) {
   return text;
 }
 
+/// Returns whether UCX ends so what it does not begin, where the connection is alive.
+bool is_refusal_of_ucx(ucs_status_t status) noexcept {
+  return status == UCS_ERR_CANCELED || status == UCS_ERR_UNSUPPORTED ||
+         status == UCS_ERR_UNREACHABLE;
+}
+
 ucp_request_param_t plane_told_by(ucp_send_nbx_callback_t callback, void* self) {
   ucp_request_param_t params = {};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
@@ -66,18 +73,33 @@ result<std::shared_ptr<device_plane>> device_plane::make(ucp_api& api,
   const std::shared_ptr<device_plane> made(new device_plane(api, std::move(log)));
   if (auto ready = made->init(options, devices); !ready) return std::move(ready).why();
   if (auto ready = made->make_worker(); !ready) return std::move(ready).why();
-  try {
-    const blocked_signals meanwhile;
-    made->thread_ = std::thread([kept = made] { kept->serve(); });
-  } catch (const std::system_error&) {
-    return failure{errc::busy, "no thread to be had for transfers of device memory"};
-  }
   if (made->log_->writes(log_level::info)) {
     made->log_->write(log_level::info,
                       "device memory may go by RMA, by a second context of UCX's: " +
                           with_commas(resources_of(api, made->context_)));
   }
+  if (auto ready = made->start_thread(); !ready) return std::move(ready).why();
   return made;
+}
+
+result<void> device_plane::start_thread() {
+  try {
+    const blocked_signals meanwhile;
+    std::thread([kept = shared_from_this(), end = end_]() mutable {
+      {
+        const std::lock_guard guard(end->mutex);
+        end->serving = std::this_thread::get_id();
+      }
+      kept->serve();
+      kept.reset();
+      const std::lock_guard guard(end->mutex);
+      end->over = true;
+      end->changed.notify_all();
+    }).detach();
+  } catch (const std::system_error&) {
+    return failure{errc::busy, "no thread to be had for transfers of device memory"};
+  }
+  return {};
 }
 
 result<void> device_plane::init(const context_options& options,
@@ -89,10 +111,17 @@ result<void> device_plane::init(const context_options& options,
   const auto config = configuration::make(api_, alike, devices);
   if (!config) return config.why();
   auto* const changed = const_cast<ucp_config_t*>(config->handle());
-  const ucs_status_t told = api_.config_modify(changed, "PROTO_EMULATION_ENABLE", "n");
-  if (told != UCS_OK) {
+  // Protocols of the old kind emulate, whatever the other key says.
+  static constexpr std::array<std::pair<const char*, const char*>, 2> without_emulation{{
+      {"PROTO_ENABLE", "y"},
+      {"PROTO_EMULATION_ENABLE", "n"},
+  }};
+  for (const auto& [key, value] : without_emulation) {
+    const ucs_status_t told = api_.config_modify(changed, key, value);
+    if (told == UCS_OK) continue;
     return failure{errc::not_supported,
-                   "UCX does not take PROTO_EMULATION_ENABLE=n (" + words(told) + ")", told};
+                   std::string("UCX does not take ") + key + "=" + value + " (" + words(told) + ")",
+                   told};
   }
   ucp_params_t params = {};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
@@ -150,11 +179,15 @@ void device_plane::close() noexcept {
     stopping_ = true;
   }
   look();
-  if (thread_.get_id() == std::this_thread::get_id()) return thread_.detach();
-  thread_.join();
+  std::unique_lock guard(end_->mutex);
+  if (end_->serving == std::this_thread::get_id()) return;
+  if (end_->changed.wait_for(guard, longest_close, [this] { return end_->over; })) return;
+  log_->write(log_level::error,
+              "the thread for RMA with device memory hangs in UCX or the CUDA driver: it is left");
 }
 
 device_plane::~device_plane() {
+  if (is_inherited()) return;
   if (worker_ != nullptr) api_.worker_destroy(worker_);
   if (context_ != nullptr) api_.cleanup(context_);
 }
@@ -162,10 +195,7 @@ device_plane::~device_plane() {
 std::shared_ptr<plane_peer> device_plane::peer(std::span<const std::byte> address) {
   const std::lock_guard guard(mutex_);
   for (const std::shared_ptr<plane_peer>& each : peers_) {
-    if (each->lost() == UCS_OK &&
-        std::equal(each->address_.begin(), each->address_.end(), address.begin(), address.end())) {
-      return each;
-    }
+    if (each->lost() == UCS_OK && each->has(address)) return each;
   }
   peers_.push_back(std::make_shared<plane_peer>(address));
   return peers_.back();
@@ -174,11 +204,19 @@ std::shared_ptr<plane_peer> device_plane::peer(std::span<const std::byte> addres
 std::shared_ptr<plane_key> device_plane::key(std::shared_ptr<plane_peer> peer,
                                              std::span<const std::byte> packed) {
   const std::lock_guard guard(mutex_);
-  keys_.push_back(std::make_shared<plane_key>(std::move(peer), packed));
-  return keys_.back();
+  auto made = std::make_shared<plane_key>(std::move(peer), packed);
+  plane_key* const named = made.get();
+  const auto let_go = [kept = made, plane = weak_from_this()](plane_key*) mutable {
+    kept.reset();
+    if (const std::shared_ptr<device_plane> still = plane.lock()) still->look();
+  };
+  std::shared_ptr<plane_key> held(named, let_go);
+  keys_.push_back(std::move(made));
+  return held;
 }
 
 std::error_code device_plane::start(std::shared_ptr<plane_transfer> wanted) noexcept {
+  if (is_inherited()) return errc::forked_child;
   {
     const std::lock_guard guard(mutex_);
     if (stopping_) return errc::closed;
@@ -192,7 +230,9 @@ std::error_code device_plane::start(std::shared_ptr<plane_transfer> wanted) noex
   return {};
 }
 
-void device_plane::look() noexcept { ::eventfd_write(wake_.get(), 1); }
+void device_plane::look() noexcept {
+  if (!is_inherited()) ::eventfd_write(wake_.get(), 1);
+}
 
 void device_plane::serve() noexcept {
   for (;;) {
@@ -237,7 +277,11 @@ bool device_plane::look_at(plane_transfer& each) noexcept {
     case stage::waiting:
       if (given_up) return over(each, UCS_ERR_CANCELED), true;
       if (peer.lost() != UCS_OK) return over(each, peer.lost()), true;
-      if (!is_due(each)) return each.stage_ == stage::over;
+      if (const cuda::result said = work_before(each); said != cuda::success) {
+        if (said == cuda::not_ready) return false;
+        each.lacks_work_ = true;
+        return over(each, UCS_ERR_IO_ERROR), true;
+      }
       return begin(each), true;
     case stage::moving:
     case stage::flushing: {
@@ -258,13 +302,12 @@ bool device_plane::look_at(plane_transfer& each) noexcept {
   return false;
 }
 
-/// Returns whether the program's work before it is done; where that fails, it is over.
-bool device_plane::is_due(const plane_transfer& each) noexcept {
-  if (!each.after) return true;
+/// Returns what the driver says of the program's work before it.
+cuda::result device_plane::work_before(const plane_transfer& each) noexcept {
+  if (!each.after) return cuda::success;
   const current_context current(*each.context);
-  cuda::result said = current.result();
-  if (said == cuda::success) said = each.context->driver().event_query(each.after->event());
-  return said != cuda::not_ready;
+  if (current.result() != cuda::success) return current.result();
+  return each.context->driver().event_query(each.after->event());
 }
 
 /// Connects, and unpacks the key, where that was not done yet.
@@ -309,6 +352,7 @@ void device_plane::begin(plane_transfer& each) noexcept {
                                     each.key->handle_, &params)
                      : api_.get_nbx(endpoint, each.local.data(), each.local.size(), each.address,
                                     each.key->handle_, &params);
+  each.taken_ = !UCS_PTR_IS_ERR(started);
   if (UCS_PTR_IS_PTR(started)) return;
   each.status_ = UCS_PTR_RAW_STATUS(started);
   each.stage_ = plane_transfer::stage::moved;
@@ -328,11 +372,16 @@ void device_plane::on_moved(void* request, ucs_status_t status, void* self) {
   each.plane_->api_.request_free(request);
   using stage = plane_transfer::stage;
   if (each.stage_ == stage::flushing) return each.plane_->over(each, status);
+  if (is_refusal_of_ucx(status) && each.key->peer().lost() == UCS_OK) each.taken_ = false;
   each.status_ = status;
   each.stage_ = stage::moved;
 }
 
 void device_plane::over(plane_transfer& each, ucs_status_t status) noexcept {
+  // Bytes of a write that failed could come later: nothing else stops them.
+  plane_peer& peer = *each.key->peer_;
+  const bool may_come_later = each.into_peer && each.taken_ && status != UCS_OK;
+  if (may_come_later && peer.lost() == UCS_OK) peer.lost_.store(status);
   each.status_ = status;
   each.stage_ = plane_transfer::stage::over;
   each.ended();
@@ -439,12 +488,14 @@ void device_plane::sleep() noexcept {
 
 /// Ends all, and UCX's worker.
 void device_plane::end() noexcept {
+  std::vector<std::shared_ptr<plane_transfer>> never_begun;
   {
     const std::lock_guard guard(mutex_);
     for (const std::shared_ptr<plane_peer>& each : peers_) each->lost_.store(UCS_ERR_CANCELED);
-    for (const std::shared_ptr<plane_transfer>& each : new_) over(*each, UCS_ERR_CANCELED);
-    new_.clear();
+    never_begun.swap(new_);
   }
+  for (const std::shared_ptr<plane_transfer>& each : never_begun) over(*each, UCS_ERR_CANCELED);
+  never_begun.clear();
   drop_lost();
   const clock::time_point until = api_.now() + longest_end;
   const auto is_over = [](const auto& each) { return each->stage_ == plane_transfer::stage::over; };

@@ -20,6 +20,8 @@
 #include "base/logger.hpp"
 #include "base/owned_descriptor.hpp"
 #include "base/result.hpp"
+#include "cuda/cuda_driver.hpp"
+#include "ucp/forked_ucp.hpp"
 #include "ucp/ucp_api.hpp"
 #include "ucx/context.hpp"
 #include "worker/plane_transfer.hpp"
@@ -42,10 +44,13 @@ class device_plane : public std::enable_shared_from_this<device_plane> {
   ~device_plane();
 
   /// Ends transfers and connections by force, and the thread. On that thread it returns at once:
-  /// the last reference to a worker may go there. REQUIRES: nothing is mapped in its context.
+  /// the last reference to a worker may go there. A thread that hangs is left alone after
+  /// `longest_close`: it keeps what it needs. REQUIRES: nothing is mapped in its context.
   void close() noexcept;
 
-  ucp_api& api() const noexcept { return api_; }
+  ucp_api& api() const noexcept { return is_inherited() ? forked_ucp() : api_; }
+  /// Returns whether it is that of a process that this one was forked from: its thread is not here.
+  bool is_inherited() const noexcept { return made_.is_inherited(); }
   /// Returns UCX's context, in which any thread may map memory.
   ucp_context_h handle() const noexcept { return context_; }
   /// Returns the address of UCX's worker: the planes of peers connect to it.
@@ -56,7 +61,7 @@ class device_plane : public std::enable_shared_from_this<device_plane> {
   /// is lost. Nothing is sent before its first transfer. It goes with its last key.
   std::shared_ptr<plane_peer> peer(std::span<const std::byte> address);
   /// Returns a key to memory of `peer`, for its transfers. It is unpacked at the first of them, and
-  /// destroyed when nothing holds it any more: call `look()` then.
+  /// destroyed when nothing holds it any more.
   std::shared_ptr<plane_key> key(std::shared_ptr<plane_peer> peer,
                                  std::span<const std::byte> packed);
 
@@ -69,18 +74,26 @@ class device_plane : public std::enable_shared_from_this<device_plane> {
  private:
   /// How long the thread waits for UCX to let go at the end.
   static constexpr std::chrono::seconds longest_end{2};
+  static constexpr std::chrono::seconds longest_close{3};
+  /// The thread has let go of the plane, or is about to.
+  struct thread_end {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::thread::id serving;
+    bool over = false;
+  };
 
-  device_plane(ucp_api& api, std::shared_ptr<logger> log) noexcept
-      : api_(api), log_(std::move(log)) {}
+  device_plane(ucp_api& api, std::shared_ptr<logger> log) : api_(api), log_(std::move(log)) {}
   result<void> init(const context_options& options, const std::vector<std::string>& devices);
   result<void> check_memory() const;
   result<void> make_worker();
+  result<void> start_thread();
   void serve() noexcept;
   bool round();
   void sleep() noexcept;
   bool take_new();
   bool look_at(plane_transfer& each) noexcept;
-  bool is_due(const plane_transfer& each) noexcept;
+  static cuda::result work_before(const plane_transfer& each) noexcept;
   ucs_status_t ready(plane_key& key) noexcept;
   void begin(plane_transfer& each) noexcept;
   void flush(plane_transfer& each) noexcept;
@@ -97,6 +110,8 @@ class device_plane : public std::enable_shared_from_this<device_plane> {
 
   ucp_api& api_;
   const std::shared_ptr<logger> log_;
+  const process_stamp made_;
+  const std::shared_ptr<thread_end> end_ = std::make_shared<thread_end>();
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   int event_fd_ = -1;
@@ -112,7 +127,6 @@ class device_plane : public std::enable_shared_from_this<device_plane> {
   // The thread's.
   std::vector<std::shared_ptr<plane_transfer>> active_;
   std::size_t closing_ = 0;  // requests of UCX's that close endpoints
-  std::thread thread_;
 };
 
 }  // namespace ucx::detail

@@ -25,8 +25,11 @@ class device_plane;
 /// The connection of a plane to that of a peer.
 class plane_peer {
  public:
-  explicit plane_peer(std::span<const std::byte> address)
-      : address_(address.begin(), address.end()) {}
+  /// UCX itself checks nothing of an address, whose end it finds by its content: of a shorter one
+  /// there is none.
+  static constexpr std::size_t shortest_address = 10;
+
+  explicit plane_peer(std::span<const std::byte> address);
   plane_peer(const plane_peer&) = delete;
   plane_peer& operator=(const plane_peer&) = delete;
 
@@ -36,7 +39,10 @@ class plane_peer {
  private:
   friend class device_plane;
 
-  const std::vector<std::byte> address_;
+  bool has(std::span<const std::byte> address) const noexcept;
+
+  const std::size_t length_;
+  std::vector<std::byte> address_;  // behind which UCX may look for its end
   std::atomic<ucs_status_t> lost_{UCS_OK};
   ucp_ep_h endpoint_ = nullptr;  // the thread's
 };
@@ -79,6 +85,11 @@ class plane_transfer {
 
   /// How it ended. Of a write: also that it is in the peer's memory. REQUIRES: it is over.
   ucs_status_t status() const noexcept { return status_; }
+  /// Returns whether UCX had it, and may have moved a part: bytes of a write that failed may come
+  /// later. REQUIRES: it is over.
+  bool was_taken() const noexcept { return taken_; }
+  /// Returns whether the program's work before it failed. REQUIRES: it is over.
+  bool lacks_work() const noexcept { return lacks_work_; }
   /// Nothing waits for it any more. Where UCX has begun it, its connection is closed by force, for
   /// nothing else stops UCX. REQUIRES: `device_plane::look()` follows.
   void abandon() noexcept { wanted_.store(false); }
@@ -98,6 +109,8 @@ class plane_transfer {
   device_plane* plane_ = nullptr;
   stage stage_ = stage::waiting;  // the thread's, as the next
   ucs_status_t status_ = UCS_OK;
+  bool taken_ = false;
+  bool lacks_work_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<bool> over_{false};

@@ -2,10 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/logger.hpp"
 #include "support/basics/soon.hpp"
 #include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/adapter_memory.hpp"
@@ -23,6 +28,7 @@
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_region.hpp"
+#include "worker/device_plane.hpp"
 
 namespace ucx::test {
 namespace {
@@ -61,6 +67,8 @@ simulated_pair_options by_adapters() {
   made.link.resources = {"rc_mlx5/mlx5_0:1", "cuda_copy/cuda"};
   made.owner_worker.progress = progress_mode::sleeping_thread;
   made.reader_worker.progress = progress_mode::sleeping_thread;
+  made.owner_context.device_rma = true;
+  made.reader_context.device_rma = true;
   return made;
 }
 
@@ -203,6 +211,21 @@ TEST(DevicePlane, NeedsHardware) {
   expect_plane_staged(hosts, "no key for adapters");
 }
 
+TEST(DevicePlane, IsOffByDefault) {
+  EXPECT_FALSE(context_options().device_rma);
+  simulated_pair_options options = by_adapters();
+  options.owner_context.device_rma = options.reader_context.device_rma =
+      context_options().device_rma;
+  two_hosts hosts(options);
+  constexpr std::size_t flags_at = 54;  // docs/reference/wire-format.md
+  EXPECT_EQ(hosts.exposed->descriptor().encode().at(flags_at) & std::byte{64}, std::byte{0});
+  EXPECT_EQ(hosts.pair.owner_process.count(call::init), 1U);
+  expect_plane_staged(hosts, "no key for adapters");
+  EXPECT_EQ(hosts.pair.reader_process.count(call::init), 1U);
+  EXPECT_EQ(hosts.owners_lines.all().find("RMA"), std::string::npos);
+  EXPECT_EQ(hosts.readers_lines.all().find("RMA"), std::string::npos);
+}
+
 TEST(DevicePlane, IsTurnedOffAtEitherSide) {
   simulated_pair_options options = by_adapters();
   options.owner_context.device_rma = false;
@@ -303,7 +326,7 @@ TEST(DevicePlane, AccessThatFailsAloneGoesByMessage) {
   hosts.pair.reader_process.faults().fail(call::get, UCS_ERR_NO_MEMORY);
   EXPECT_FALSE(read_plane(region, into));
   EXPECT_TRUE(holds_pattern(into, 1));
-  hosts.pair.reader_process.faults().fail_late(call::put, UCS_ERR_IO_ERROR);
+  hosts.pair.reader_process.faults().fail(call::put, UCS_ERR_NO_MEMORY);
   region.write_at(0, pattern(plane_size, 2));
   region.flush();
   EXPECT_TRUE(hosts.holds(2));
@@ -314,14 +337,167 @@ TEST(DevicePlane, AccessThatFailsAloneGoesByMessage) {
   EXPECT_EQ(hosts.gets(), before + 1);
 }
 
-TEST(DevicePlane, WriteThatIsNotFlushedGoesByMessage) {
+/// Its bytes might come later: it is not repeated by message, and its connection ends.
+void expect_unconfirmed(two_hosts& hosts, remote_region& region) {
+  const std::vector<std::byte> bytes = pattern(plane_size, 2);
+  const std::uint64_t before = hosts.puts();
+  std::error_code ec;
+  region.write_at(0, bytes, {}, ec);
+  if (!ec) region.flush({}, ec);
+  EXPECT_EQ(ec, errc::connection_reset);
+  EXPECT_EQ(hosts.puts(), before + 1);
+  EXPECT_EQ(hosts.pair.reader.staging().direct_fallbacks, 0U);
+  EXPECT_TRUE(soon([&] { return region.transfer_method() == transfer_method::message; }));
+  EXPECT_THAT(region.why_not(transfer_method::rma), HasSubstr("was lost"));
+}
+
+TEST(DevicePlane, WriteThatFailsOnItsWayIsNotRepeated) {
+  two_hosts hosts;
+  remote_region region = hosts.opened();
+  hosts.pair.reader_process.faults().fail_late(call::put, UCS_ERR_IO_ERROR);
+  expect_unconfirmed(hosts, region);
+}
+
+TEST(DevicePlane, WriteThatIsNotFlushedIsNotRepeated) {
   two_hosts hosts;
   remote_region region = hosts.opened();
   hosts.pair.reader_process.faults().fail(call::ep_flush, UCS_ERR_IO_ERROR);
+  expect_unconfirmed(hosts, region);
+  EXPECT_TRUE(soon([&] { return hosts.pair.reader_process.count(call::ep_close) > 0; }));
+}
+
+TEST(DevicePlane, WriteThatIsRefusedLateGoesByMessage) {
+  two_hosts hosts(by_adapters(), access::write);
+  remote_region region = hosts.open();
+  hosts.pair.reader_process.faults().fail_late(call::put, UCS_ERR_CANCELED);
   region.write_at(0, pattern(plane_size, 2));
   region.flush();
   EXPECT_TRUE(hosts.holds(2));
-  EXPECT_EQ(hosts.pair.reader.staging().direct_fallbacks, 1U);
+  EXPECT_EQ(hosts.puts(), 1U);
+  EXPECT_EQ(region.transfer_method(), transfer_method::message);
+  EXPECT_THAT(region.why_not(transfer_method::rma), HasSubstr("UCX refuses to write"));
+}
+
+TEST(DevicePlane, WayThatIsLostIsToldOfARegionOpenedByName) {
+  two_hosts hosts;
+  remote_region region = hosts.open({.transfer_method = transfer_method::rma});
+  EXPECT_THAT(region.why_not(transfer_method::cuda_ipc), HasSubstr("another way"));
+  hosts.pair.reader_process.faults().fail_late(call::put, UCS_ERR_IO_ERROR);
+  expect_unconfirmed(hosts, region);
+  EXPECT_THAT(region.why_not(transfer_method::cuda_ipc), HasSubstr("another way"));
+}
+
+TEST(DevicePlane, StreamThatFailedIsAnError) {
+  two_hosts hosts;
+  remote_region region = hosts.opened();
+  const auto device = cuda_program::allocate_pattern(plane_size, 2);
+  CUstream_st* stream = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, 0), 0);
+  fake_cuda_fail("cuEventQuery", 0, 1, 700);
+  std::error_code ec;
+  region.write_at(0, device, {.cuda_stream = stream}, ec);
+  EXPECT_EQ(ec, errc::io_error);
+  EXPECT_EQ(hosts.puts(), 0U);
+  EXPECT_TRUE(hosts.holds(1));
+  fake_cuda_fail("cuEventQuery", 0, 1, 700);
+  const std::uint64_t before = hosts.gets();
+  EXPECT_EQ(read_plane(region, device, {.cuda_stream = stream}), errc::io_error);
+  EXPECT_EQ(hosts.gets(), before);
+}
+
+TEST(DevicePlane, KeyAndConnectionEndWithTheRegion) {
+  two_hosts hosts;
+  std::optional<remote_region> region(hosts.opened());
+  const auto& process = hosts.pair.reader_process;
+  const std::uint64_t keys = process.count(call::rkey_destroy);
+  const std::uint64_t closed = process.count(call::ep_close);
+  region.reset();
+  EXPECT_TRUE(soon([&] { return process.count(call::rkey_destroy) == keys + 1; }));
+  EXPECT_TRUE(soon([&] { return process.count(call::ep_close) == closed + 1; }));
+}
+
+TEST(DevicePlane, NeedsUcxThatTakesItsSettings) {
+  for (const char* key : {"PROTO_ENABLE", "PROTO_EMULATION_ENABLE"}) {
+    simulated_pair_options options = by_adapters();
+    options.link.unknown_keys = {key};
+    two_hosts hosts(options);
+    EXPECT_TRUE(hosts.exposed->descriptor().device_rma.key.empty()) << key;
+    expect_plane_staged(hosts, "no key for adapters");
+  }
+}
+
+TEST(DevicePlane, RefusesWhatWouldBeEmulatedWhateverTheProgramSet) {
+  simulated_pair_options options = by_adapters();
+  options.owner_context.configuration = {{"PROTO_ENABLE", "n"}};
+  options.reader_context.configuration = {{"PROTO_ENABLE", "n"}};
+  two_hosts hosts(options);
+  hosts.exposed.reset();
+  fake_cuda_let_adapters_reach(0);
+  hosts.exposed.emplace(hosts.pair.owner_context, hosts.memory, access::read_write);
+  remote_region region = hosts.open();
+  EXPECT_TRUE(soon([&] {
+    return region.why_not(transfer_method::rma).find("UCX refuses") != std::string::npos;
+  }));
+  EXPECT_EQ(region.transfer_method(), transfer_method::message);
+}
+
+/// Has the plane's thread wait at its end.
+class held_transfer final : public detail::plane_transfer {
+ public:
+  void go_on() { released_.set_value(); }
+  bool is_held() { return held_.get_future().wait_for(30s) == std::future_status::ready; }
+
+ private:
+  void ended() noexcept override {
+    held_.set_value();
+    released_.get_future().wait_for(60s);
+  }
+
+  std::promise<void> held_;
+  std::promise<void> released_;
+};
+
+TEST(DevicePlane, ThatHangsIsLeftAtTheEnd) {
+  two_hosts hosts;
+  plane_lines lines;
+  std::shared_ptr<detail::logger> log = *detail::logger::make(lines.options(), "plane");
+  auto made = detail::device_plane::make(hosts.pair.reader_process.api(),
+                                         by_adapters().reader_context, {}, std::move(log));
+  ASSERT_TRUE(made);
+  std::shared_ptr<detail::device_plane> plane = *std::move(made);
+  const auto held = std::make_shared<held_transfer>();
+  held->key = plane->key(plane->peer(pattern(32)), pattern(32));
+  held->abandon();
+  ASSERT_FALSE(plane->start(held));
+  ASSERT_TRUE(held->is_held());
+  plane->close();
+  EXPECT_THAT(lines.all(), HasSubstr("hangs"));
+  EXPECT_EQ(plane->start(held), errc::closed);
+  held->go_on();
+  EXPECT_TRUE(soon([&] { return plane.use_count() == 1; }));
+}
+
+TEST(DevicePlane, IsLeftToTheParentByAChild) {
+  two_hosts hosts;
+  remote_region region = hosts.opened();
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(30);
+    std::error_code ec;
+    remote_region again(*hosts.connection, hosts.exposed->descriptor(), {}, ec);
+    std::byte one{};
+    std::error_code read;
+    region.read_at(0, {&one, 1}, {}, read);
+    hosts.~two_hosts();
+    ::_exit(ec == errc::forked_child && read == errc::forked_child ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  std::vector<std::byte> into(plane_size);
+  EXPECT_FALSE(read_plane(region, into));
+  EXPECT_TRUE(holds_pattern(into, 1));
+  EXPECT_EQ(region.transfer_method(), transfer_method::rma);
 }
 
 TEST(DevicePlane, PairThatIsRefusedIsNotTriedAgain) {
@@ -494,14 +670,16 @@ TEST(DevicePlane, RegionThatIsOnlyWrittenIsNotProbed) {
   EXPECT_EQ(hosts.puts(), 1U);
 }
 
-TEST(DevicePlane, KeyThatIsNoneIsNotGivenToUcx) {
+TEST(DevicePlane, KeyOrAddressThatIsNoneIsNotGivenToUcx) {
   two_hosts hosts;
-  remote_descriptor told = hosts.exposed->descriptor();
-  told.device_rma.key.resize(5);
-  remote_region region(*hosts.connection, told);
-  EXPECT_THAT(region.why_not(transfer_method::rma), HasSubstr("none that UCX could read"));
-  std::vector<std::byte> into(plane_size);
-  EXPECT_FALSE(read_plane(region, into));
+  for (const bool is_key : {false, true}) {
+    remote_descriptor told = hosts.exposed->descriptor();
+    (is_key ? told.device_rma.key : told.device_rma.worker).resize(is_key ? 5 : 9);
+    remote_region region(*hosts.connection, told);
+    EXPECT_THAT(region.why_not(transfer_method::rma), HasSubstr("none that UCX could read"));
+    std::vector<std::byte> into(plane_size);
+    EXPECT_FALSE(read_plane(region, into));
+  }
   EXPECT_EQ(hosts.gets(), 0U);
 }
 

@@ -43,14 +43,19 @@ result<std::unique_ptr<transfer_path>> device_rma_path::open(peer_region& region
   if (padded_key(told.device_rma.key).data() == nullptr) {
     return failure{errc::not_supported, "the key for adapters is none that UCX could read"};
   }
+  if (told.device_rma.worker.size() < plane_peer::shortest_address) {
+    return failure{errc::not_supported, "the address for adapters is none that UCX could read"};
+  }
   worker_core& worker = region.endpoint().worker();
   const auto found = worker.context().plane();
   if (!found) return found.why();
   device_plane& plane = **found;
+  const bool is_read = includes(told.granted, access::read) && told.size != 0;
   plane_move::way there{&plane, plane.key(plane.peer(told.device_rma.worker), told.device_rma.key),
-                        std::make_shared<plane_state>(plane.log()), told.device_rma.address};
+                        std::make_shared<plane_state>(plane.log(), is_read),
+                        told.device_rma.address};
   std::unique_ptr<device_rma_path> made(new device_rma_path(region, std::move(there)));
-  if (!includes(told.granted, access::read) || told.size == 0) {
+  if (!is_read) {
     made->way_.state->opened();
     return std::unique_ptr<transfer_path>(std::move(made));
   }
@@ -108,6 +113,7 @@ std::unique_ptr<direct_move> device_rma_path::mover(const device_bytes& bytes, a
 
 bool device_rma_path::was_moved(std::uint64_t bytes, std::error_code outcome) {
   staging_account& account = region_.endpoint().worker().staging_shelf().account();
+  if (outcome == errc::connection_reset || outcome == errc::io_error) return true;
   if (outcome || !is_lent()) {
     account.count_not_direct();
     return false;
@@ -126,8 +132,8 @@ std::string device_rma_path::complaint() const {
 void device_rma_path::drop_key() noexcept {
   if (way_.key == nullptr) return;
   // The probe goes on: its end by force would be that of the connection.
+  probe_.reset();
   way_.key.reset();
-  way_.plane->look();
 }
 
 }  // namespace ucx::detail

@@ -41,6 +41,7 @@ class device_rma_path final : public transfer_path {
   bool is_lent() noexcept override { return way_.key != nullptr; }
   bool was_moved(std::uint64_t bytes, std::error_code outcome) override;
 
+  bool is_by_adapters() const noexcept override { return true; }
   std::string complaint() const override;
   void close() noexcept override { drop_key(); }
   void drop_key() noexcept override;

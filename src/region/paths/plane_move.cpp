@@ -37,7 +37,7 @@ bool plane_state::may_move(bool into_owner, bool with_device) const noexcept {
 
 void plane_state::refused(bool into_owner, bool with_device, ucs_status_t status) noexcept {
   if (refused_[into_owner ? 1 : 0][with_device ? 1 : 0].exchange(true)) return;
-  if (!into_owner && !with_device) open_.store(false);
+  if (into_owner != is_read_ && !with_device) open_.store(false);
   tell(if_there_is_memory([&] { return words_of_refusal(into_owner, with_device, status); }));
 }
 
@@ -58,7 +58,7 @@ void plane_state::failed(bool into_owner, bool with_device, ucs_status_t status,
 void plane_state::tell(std::string why) noexcept {
   log_->write(log_level::warning, why);
   const std::lock_guard guard(mutex_);
-  // The state of reads into the host's memory decides the method.
+  // The state that decides the method goes first.
   if (complaint_.empty() || !open_.load()) complaint_ = std::move(why);
 }
 
@@ -98,7 +98,7 @@ plane_move::plane_move(worker_core& worker, way there, std::shared_ptr<const cud
       after_(std::move(after)) {}
 
 plane_move::~plane_move() {
-  if (!running_) return;
+  if (!running_ || there_.plane->is_inherited()) return;
   running_->leave();
   running_->abandon();
   there_.plane->look();
@@ -130,7 +130,9 @@ void plane_move::ended(ucs_status_t status) {
   const std::shared_ptr<transfer> over = std::exchange(running_, nullptr);
   if (status == UCS_OK) return user_->moved({});
   there_.state->failed(over->into_peer, context_ != nullptr, status, there_.key->peer().lost());
-  user_->moved(errc::io_error);
+  if (over->lacks_work()) return user_->moved(errc::io_error);
+  const bool may_come_later = over->into_peer && over->was_taken();
+  user_->moved(may_come_later ? errc::connection_reset : errc::canceled);
 }
 
 }  // namespace ucx::detail

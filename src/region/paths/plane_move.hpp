@@ -24,13 +24,16 @@ class worker_core;
 /// of kinds of memory is refused by itself, in each direction. Threads: sharing one object is safe.
 class plane_state {
  public:
-  explicit plane_state(std::shared_ptr<logger> log) noexcept : log_(std::move(log)) {}
+  /// `is_read`: reads into the host's memory decide what users see, and else writes out of it.
+  plane_state(std::shared_ptr<logger> log, bool is_read) noexcept
+      : log_(std::move(log)), is_read_(is_read) {}
   plane_state(const plane_state&) = delete;
   plane_state& operator=(const plane_state&) = delete;
 
   /// Returns whether an access may be tried.
   bool may_move(bool into_owner, bool with_device) const noexcept;
-  /// Returns whether reads into the host's memory are known to be the hardware's.
+  /// Returns whether reads into the host's memory, or writes out of it, are taken for the
+  /// hardware's.
   bool is_open() const noexcept { return open_.load(); }
   void opened() noexcept { open_.store(true); }
   /// UCX does not do it at all.
@@ -44,6 +47,7 @@ class plane_state {
   void tell(std::string why) noexcept;
 
   const std::shared_ptr<logger> log_;
+  const bool is_read_;
   std::atomic<bool> open_{false};
   std::atomic<bool> lost_{false};
   std::atomic<bool> refused_[2][2] = {};  // writes; with a device
@@ -51,8 +55,11 @@ class plane_state {
   std::string complaint_;
 };
 
-/// UCX has the caller's memory until its transfer is over. Where the move is given up, its
-/// connection is closed by force, and the move waits for UCX. Under the worker's lock.
+/// Ends with connection_reset where bytes of a write may still come to the owner. Ends
+/// with io_error where the program's work before it failed: such an access has failed. After any
+/// other error it goes by message. UCX has the caller's memory until its transfer is over. Where
+/// the move is given up, its connection is closed by force, and the move waits for UCX. Under the
+/// worker's lock.
 class plane_move final : public direct_move {
  public:
   /// The way to the owner's memory.

@@ -74,6 +74,8 @@ class transfer_path {
   virtual ucp_rkey* key() const noexcept { return nullptr; }
   /// Returns whether the owner has taken the memory back, as far as that shows without asking.
   virtual bool is_withdrawn() const noexcept { return false; }
+  /// Returns whether it is the way by adapters between hosts, whatever has become of that.
+  virtual bool is_by_adapters() const noexcept { return false; }
   /// Returns why it moves less than it might, for people; nothing where there is nothing to say.
   virtual std::string complaint() const { return {}; }
   /// Returns how much of the owner's memory is in huge pages, where that can be seen from here.

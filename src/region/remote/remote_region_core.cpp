@@ -135,12 +135,14 @@ std::string remote_region_core::why_not(ucx::transfer_method wanted) const {
     case transfer_method::cuda_ipc:
       why = by_driver ? chosen_.not_read : "it is no memory of a CUDA device";
       // The driver may have refused what was chosen.
-      if (by_driver && why.empty() && chosen_.path) why = chosen_.path->complaint();
+      if (by_driver && why.empty() && chosen_.path && !chosen_.path->is_by_adapters()) {
+        why = chosen_.path->complaint();
+      }
       break;
     case transfer_method::rma:
       why = chosen_.not_rma;
       // UCX may have refused what was chosen.
-      if (by_driver && why.empty() && chosen_.path && !chosen_.not_read.empty()) {
+      if (why.empty() && chosen_.path && chosen_.path->is_by_adapters()) {
         why = chosen_.path->complaint();
       }
       break;

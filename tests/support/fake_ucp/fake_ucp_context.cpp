@@ -142,7 +142,9 @@ ucs_status_t fake_ucp::init(const ucp_params_t* params, const ucp_config_t* conf
       std::any_of(made->lanes.begin(), made->lanes.end(),
                   [](const sim::lane& each) { return each.transport == "cuda_copy"; });
   const auto emulation = chosen->values.find("PROTO_EMULATION_ENABLE");
-  made->emulates = emulation == chosen->values.end() || emulation->second != "n";
+  const auto protocols = chosen->values.find("PROTO_ENABLE");
+  const bool is_of_old = protocols != chosen->values.end() && protocols->second == "n";
+  made->emulates = is_of_old || emulation == chosen->values.end() || emulation->second != "n";
   *context = reinterpret_cast<ucp_context_h>(network_.contexts.add(std::move(made)));
   return UCS_OK;
 }

@@ -124,7 +124,10 @@ TEST(ToldDescriptor, HasTheKeyForAdaptersWhereThereAreSome) {
   full.address = 0;
   full.device_rma = {pattern(30), pattern(40), secret_address};
   EXPECT_EQ(told_descriptor(full, access::read, {.has_rma = true}).device_rma, full.device_rma);
-  EXPECT_EQ(told_descriptor(full, access::read, {.shares_host = true}).device_rma, full.device_rma);
+  for (const bool has_rma : {false, true}) {
+    const peer_reach here{.shares_host = true, .has_rma = has_rma};
+    EXPECT_EQ(told_descriptor(full, access::read, here).device_rma, device_rma_handle());
+  }
   EXPECT_EQ(told_descriptor(full, access::read, {}).device_rma, device_rma_handle());
   for (const bool here : {false, true}) {
     const peer_reach other{.shares_host = here, .has_rma = true, .takes_keys = false};
