@@ -328,6 +328,19 @@ TEST_P(ForkedOwn, TakesNothingFromInheritedPools) {
   memory.deallocate(block, 100);
 }
 
+/// The child is within a round of a worker that it may not use.
+TEST_P(ForkedOwn, IsMadeWhereAHandlerForks) {
+  const context made(context_);
+  worker driven(made);
+  int status = -1;
+  scheduled_call forking = driven.call_after(1ms, [&] {
+    status = status_of([&](faults_of_child& wrong) { use_own(wrong, "of a handler"); });
+  });
+  EXPECT_TRUE(forking.wait_for(60s));
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(content_of(files_ / "of a handler"), "of of a handler");
+}
+
 /// Both are asked: the child's worker, and the parent's request.
 TEST(ForkedRequest, IsNotAcceptedByAWorkerOfTheChild) {
   const context_options over_sockets{.transports = {"socket"}};

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ucp/forked_ucp.hpp"
 #include "wire/frame.hpp"
 
 namespace ucx {
@@ -126,6 +127,11 @@ TEST(Error, IsCaughtAsWhatStreamUsersCatch) {
     return;
   }
   FAIL() << "not caught";
+}
+
+TEST(Error, TellsOfUcxOnlyWhatUcxSaid) {
+  EXPECT_EQ(error(errc::timed_out, "", int{UCS_ERR_TIMED_OUT}).ucx_status(), UCS_ERR_TIMED_OUT);
+  EXPECT_FALSE(error(errc::forked_child, "", int{detail::status_inherited}).ucx_status());
 }
 
 TEST(Error, IsASystemError) {
