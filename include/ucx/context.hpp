@@ -147,9 +147,8 @@ struct context_options {
   /// so with theirs. With false, none of these is allowed.
   bool share_memory = true;
   /// Experimental: RDMA hardware may move memory of CUDA devices between hosts
-  /// (`docs/how-to/gpu.md`, "Between hosts", with its limits). That takes a second context of
-  /// UCX's, which is made when it is first needed, and UCX 1.21. With false, such bytes go by
-  /// message.
+  /// (`docs/how-to/gpu.md`, "Between hosts" and "Limits"). That takes a second context of UCX's,
+  /// which is made when it is first needed, and UCX 1.21. With false, such bytes go by message.
   bool device_rma = false;
 };
 
