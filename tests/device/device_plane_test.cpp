@@ -430,14 +430,14 @@ TEST(DevicePlane, RefusesWhatWouldBeEmulatedWhateverTheProgramSet) {
   simulated_pair_options options = by_adapters();
   options.owner_context.configuration = {{"PROTO_ENABLE", "n"}};
   options.reader_context.configuration = {{"PROTO_ENABLE", "n"}};
-  two_hosts hosts(options);
+  two_hosts hosts(options, access::read);
   hosts.exposed.reset();
   fake_cuda_let_adapters_reach(0);
-  hosts.exposed.emplace(hosts.pair.owner_context, hosts.memory, access::read_write);
+  hosts.exposed.emplace(hosts.pair.owner_context, hosts.memory, access::read);
   remote_region region = hosts.open();
   EXPECT_TRUE(soon([&] {
     return region.why_not(transfer_method::rma).find("UCX refuses") != std::string::npos;
-  }));
+  })) << region.why_not(transfer_method::rma);
   EXPECT_EQ(region.transfer_method(), transfer_method::message);
 }
 
@@ -488,7 +488,8 @@ TEST(DevicePlane, IsLeftToTheParentByAChild) {
     std::byte one{};
     std::error_code read;
     region.read_at(0, {&one, 1}, {}, read);
-    hosts.~two_hosts();
+    hosts.connection.reset();
+    hosts.exposed.reset();
     ::_exit(ec == errc::forked_child && read == errc::forked_child ? 0 : 1);
   }
   int status = -1;
