@@ -132,7 +132,7 @@ ucp_mem_h map_device(raw_peer& owner, std::span<std::byte> memory) {
 struct strict_peer : raw_peer {
   strict_peer(fake_network& network, const char* name, const char* emulation = "n")
       : raw_peer(network, name, all_features, UCS_THREAD_MODE_SERIALIZED,
-                 {{"PROTO_EMULATION_ENABLE", emulation}}) {}
+                 {{"PROTO_ENABLE", "y"}, {"PROTO_EMULATION_ENABLE", emulation}}) {}
 };
 
 /// What becomes of a GET, or of a PUT, between memory of a device at the owner and `local`.
