@@ -33,7 +33,8 @@ struct memory {
   std::array<std::span<std::byte>, 2> scattered{into, into};
   buffer made;
   message_parts parts;
-  buffer_pool pool;
+  buffer_pool pool{{.size = 100, .count = 2}};
+  buffer sent = pool.take(10);
 };
 
 struct call_of_closed {
@@ -54,9 +55,8 @@ const call_of_closed calls_of_closed[] = {
      [](auto& on, auto& with) { return on.start_send(1, with.gathered).error(); }},
     {"StartSendOfABuffer",
      [](auto& on, auto& with) {
-       buffer sent = with.pool.take(10);
-       const std::error_code ec = on.start_send(1, std::move(sent)).error();
-       EXPECT_TRUE(sent) << "it is the caller's still";
+       const std::error_code ec = on.start_send(1, std::move(with.sent)).error();
+       EXPECT_TRUE(with.sent) << "it is the caller's still";
        return ec;
      }},
     {"Send",
@@ -159,12 +159,13 @@ TEST_P(ClosedEndpoint, SaysSo) {
 TEST_P(ClosedEndpoint, OfAnotherProcessSaysSo) {
   simulated_messages both;
   memory with;
-  with.pool = buffer_pool({.size = 100, .count = 1});
   EXPECT_FALSE(both.sender.status());
   const ::pid_t child = ::fork();
   if (child == 0) {
     ::alarm(60);
-    const std::error_code ec = GetParam().outcome(both.sender, with);
+    const std::error_code ec = [&]() noexcept {  // an exception ends the child
+      return GetParam().outcome(both.sender, with);
+    }();
     if (ec != errc::forked_child) std::fprintf(stderr, "in the child: %s\n", ec.message().c_str());
     ::_exit(ec == errc::forked_child ? 0 : 1);
   }
