@@ -35,6 +35,31 @@ class OwnFlows : public test::loopback_connection {
     ASSERT_TRUE(flow_);
   }
   bool has() const { return flows_.has(place_of(from_), place_of(door_)); }
+  /// Connects a socket to the door, which accepts it.
+  void connect(int from) {
+    ASSERT_EQ(::connect(from, door_.native(), door_.native_size()), 0);
+    accepted_ = owned_descriptor(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    ASSERT_TRUE(accepted_);
+  }
+  /// Makes a flow whose connection is reset, and returns a socket at its port; an empty descriptor
+  /// where another program has that. The system gives the port away, though the socket is open.
+  owned_descriptor socket_at_port_of_a_dead_one() {
+    peer_ = open_socket();
+    connect(peer_.get());
+    from_ = tcp_socket::local(peer_.get());
+    flow_ = flow_of(place_of(from_), place_of(door_));
+    flows_.add(*flow_, tcp_socket::number(peer_.get()));
+    const ::linger none{1, 0};
+    EXPECT_EQ(::setsockopt(accepted_.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none), 0);
+    accepted_ = owned_descriptor();
+    EXPECT_TRUE(test::soon([this] { return !has(); }));
+    owned_descriptor made = open_socket();
+    if (::bind(made.get(), from_.native(), from_.native_size()) != 0) return {};
+    return made;
+  }
+  owned_descriptor open_socket() const {
+    return owned_descriptor(::socket(door_.native()->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  }
 
   own_flows flows_;
   socket_address from_;
@@ -55,18 +80,12 @@ TEST_P(OwnFlows, AreThoseThatWereAdded) {
 }
 
 TEST_P(OwnFlows, AreNotThoseOfWhoGetsThePortOfADeadOne) {
-  flows_.add(*flow_, number_);
-  const ::linger none{1, 0};
-  ASSERT_EQ(::setsockopt(accepted_.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none), 0);
-  accepted_ = owned_descriptor();
-  EXPECT_TRUE(test::soon([this] { return !has(); }));
-  // The system gives the port away, though the socket is open still.
-  const owned_descriptor other(::socket(from_.native()->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  // A program beside this one may have got it meanwhile, for as long as its connection takes.
-  ASSERT_TRUE(
-      test::soon([&] { return ::bind(other.get(), from_.native(), from_.native_size()) == 0; }));
-  ASSERT_EQ(::connect(other.get(), door_.native(), door_.native_size()), 0);
-  accepted_ = owned_descriptor(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  // A port that the system has given to this connection may be another program's, too, with
+  // another peer. Then it can not be had again, and the next connection has another one.
+  owned_descriptor other;
+  for (int i = 0; i < 100 && !other; ++i) other = socket_at_port_of_a_dead_one();
+  ASSERT_TRUE(other);
+  connect(other.get());
   ASSERT_EQ(tcp_socket::peer(accepted_.get()), from_);
   EXPECT_FALSE(has());
   flows_.add(*flow_, tcp_socket::number(other.get()));
