@@ -178,7 +178,8 @@ class UCXIO_EXPORT listener {
   /// Returns how many connections that were accepted here are active.
   std::size_t connections() const noexcept;
 
-  /// Stops listening. Idempotent. A caller that waits in `accept()` gets `closed`. Without
+  /// Stops listening, and gives the address back; a `connection_request` that has not ended keeps
+  /// it until then. Idempotent. A caller that waits in `accept()` gets `closed`. Without
   /// `connections`, those that were accepted live on. With it, closes every connection that was
   /// accepted here and is left, also those that an `endpoint` holds. Returns within the worker's
   /// `close_timeout`. Inside a completion callback they are closed at once, whatever `connections`

@@ -61,7 +61,7 @@ std::size_t listener::connections() const noexcept { return core_ ? core_->conne
 void listener::close(std::optional<close_mode> connections) noexcept {
   if (!core_ || detail::leave_to_parent(core_)) return;
   const std::shared_ptr<listener_core> kept = core_;  // a handler may destroy the listener
-  kept->close();
+  kept->close_and_stop();
   if (connections) kept->close_connections(*connections);
   detail::let_go_at(this, core_, kept);
 }

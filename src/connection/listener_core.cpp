@@ -217,6 +217,13 @@ void listener_core::close() noexcept {
   worker_->wait_until(clock::time_point::max(), [this] { return calling_ == 0; });
 }
 
+void listener_core::close_and_stop() noexcept {
+  close();
+  // Not by the last owner's end: the worker's thread may be one for a moment, and would be late.
+  const std::lock_guard guard(worker_->lock());
+  if (handle_ != nullptr && pending_ == 0 && !worker_->inside_ucx()) stop();
+}
+
 void listener_core::close_connections(close_mode mode) noexcept {
   std::vector<close_operation*> closing;
   try {

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <coroutine>
 #include <cstddef>
@@ -63,8 +64,10 @@ class listener_core final : public connection_observer,
   const socket_address& address() const noexcept { return address_; }
   handle_place& place_of_handle() noexcept { return place_; }
   /// Takes no further request; returns when no handler runs, unless it is called inside of one.
-  /// Those that are pending keep UCX's listener, which rejecting needs.
   void close() noexcept;
+  /// Closes, and gives the address back. Requests that the program still has to decide about keep
+  /// UCX's listener, which rejecting needs, and so the address, until the last of them has ended.
+  void close_and_stop() noexcept;
   /// Gives the address back, and refuses peers that have not been decided about. A peer that has
   /// connected and sent no request finds the connection reset, or does when it speaks. REQUIRES:
   /// closed; what was handed over has been taken.
@@ -80,6 +83,10 @@ class listener_core final : public connection_observer,
   void spread_over(std::vector<std::weak_ptr<worker_core>> others);
   /// Returns how many connections that were accepted here are active.
   std::size_t connections() const noexcept;
+
+  // Requests that somebody has to decide about. They may end on any thread.
+  void begin_pending() noexcept { ++pending_; }
+  void end_pending() noexcept { --pending_; }
 
   // Refusals with a reason, which keep a connection for a while. Under the lock.
   bool begin_refusal() noexcept;
@@ -119,6 +126,7 @@ class listener_core final : public connection_observer,
   listener_options options_;
   handle_place place_;
   unsigned refusals_ = 0;
+  std::atomic<std::size_t> pending_ = 0;
   std::deque<std::shared_ptr<accept_wait>> waits_;
   std::vector<std::weak_ptr<worker_core>> others_;
   std::size_t turn_ = 0;  // of the next one: 0 is its own worker's

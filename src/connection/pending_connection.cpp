@@ -37,7 +37,14 @@ pending_connection::pending_connection(std::shared_ptr<listener_core> listener,
                                        ucp_conn_request_h request) noexcept
     : listener_(std::move(listener)),
       request_(request),
-      peer_(peer_of(listener_->worker().api(), request)) {}
+      peer_(peer_of(listener_->worker().api(), request)) {
+  listener_->begin_pending();
+}
+
+pending_connection::~pending_connection() {
+  reject();
+  listener_->end_pending();
+}
 
 socket_address pending_connection::peer_of(ucp_api& api, ucp_conn_request_h request) noexcept {
   ucp_conn_request_attr_t attributes = {};

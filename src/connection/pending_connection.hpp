@@ -20,7 +20,7 @@ class worker_core;
 class pending_connection {
  public:
   pending_connection(std::shared_ptr<listener_core> listener, ucp_conn_request_h request) noexcept;
-  ~pending_connection() { reject(); }
+  ~pending_connection();
   pending_connection(const pending_connection&) = delete;
   pending_connection& operator=(const pending_connection&) = delete;
 

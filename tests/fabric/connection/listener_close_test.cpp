@@ -107,6 +107,16 @@ TEST_P(ListenerClose, GivesTheAddressBackAtOnce) {
   }
 }
 
+TEST_P(ListenerClose, GivesTheAddressBackWhileAnAcceptanceIsThere) {
+  door_.emplace(server_, socket_address(GetParam()), listener_options{.manual_accept = true});
+  const socket_address address = door_->address();
+  const listener::acceptance waiting = door_->accept();
+  door_->close();
+  std::error_code ec;
+  const listener again(server_, address, listener_options(), ec);
+  EXPECT_FALSE(ec) << ec.message();
+}
+
 TEST_P(ListenerClose, ForgetsThePeersThatHaveLeft) {
   // More than it remembers before it looks who is still there.
   for (int i = 0; i < 300; ++i) {
