@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cstddef>
 #include <ios>
+#include <span>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "support/basics/soon.hpp"
@@ -129,6 +131,64 @@ TEST_F(AsyncPipeDeath, OfWhoIsAwaitedEndsOpening) {
   finish(opening);
   EXPECT_EQ(opening.error(), errc::timed_out) << opening.description();
   EXPECT_FALSE(pipe_.is_open());
+}
+
+TEST_F(AsyncPipeDeath, OfNobodyFollowsAReadThatIsGivenUp) {
+  test_peer writer("tcp");
+  meet(writer, "out");
+  std::size_t count = 77;
+  request waiting = pipe_.start_read(piece_, count);
+  for (int i = 0; i < 100; ++i) loop_.progress();
+  waiting.cancel();
+  EXPECT_TRUE(waiting.done()) << "it waits for nobody";
+  EXPECT_EQ(waiting.error(), errc::canceled) << waiting.description();
+  EXPECT_EQ(count, 77U);
+  writer.say("pipe write 100000 4");
+  std::error_code ec;
+  const request one = pipe_.start_read(piece_, count);
+  finish(one);
+  ASSERT_FALSE(one.error()) << one.description();
+  EXPECT_TRUE(holds_pattern(std::span(piece_).first(count), 4)) << "a byte was lost";
+  EXPECT_EQ(count + read(100'000 - count, ec), 100'000U);
+  EXPECT_TRUE(writer.hear().starts_with("ok"));
+}
+
+TEST_F(AsyncPipeDeath, OfAPipeFollowsAWriteThatIsGivenUp) {
+  test_peer reader("tcp");
+  meet(reader, "in");
+  const std::vector<std::byte> large = pattern(30'000'000, 1);
+  reader.process().stop();
+  request written = pipe_.start_write(large);
+  for (int i = 0; i < 1000; ++i) loop_.progress();
+  EXPECT_FALSE(written.done()) << "nobody reads";
+  written.cancel();
+  EXPECT_TRUE(written.done()) << "it waits for nobody";
+  EXPECT_EQ(written.error(), errc::canceled) << written.description();
+  const request closed = pipe_.start_close();
+  reader.process().resume();
+  finish(closed);
+  EXPECT_EQ(closed.error(), errc::canceled) << closed.description();
+  const std::string rest = reader.ask("pipe rest");
+  EXPECT_TRUE(rest.starts_with("bad")) << "a part passed for the whole: " << rest;
+}
+
+TEST_F(AsyncPipeDeath, OfAPipeFollowsAClosingThatIsGivenUp) {
+  test_peer reader("tcp");
+  meet(reader, "in");
+  const std::vector<std::byte> large = pattern(30'000'000, 1);
+  reader.process().stop();
+  const request written = pipe_.start_write(large);
+  request closed = pipe_.start_close();
+  for (int i = 0; i < 1000; ++i) loop_.progress();
+  EXPECT_FALSE(closed.done()) << "nobody reads";
+  closed.cancel();
+  EXPECT_TRUE(closed.done()) << "it waits for nobody";
+  EXPECT_EQ(closed.error(), errc::canceled) << closed.description();
+  finish(written);
+  EXPECT_TRUE(written.error());
+  reader.process().resume();
+  const std::string rest = reader.ask("pipe rest");
+  EXPECT_TRUE(rest.starts_with("bad")) << "a part passed for the whole: " << rest;
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 // A child of fork() that has its parent's client, over each scheme: every request of it fails at
 // once, nothing waits, and the parent goes on.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "support/files/temporary_directory.hpp"
+#include "support/process/forked_child.hpp"
 #include "support/process/test_peer.hpp"
 #include "support/transports/client_requests.hpp"
 #include "support/transports/url_scheme.hpp"
@@ -29,18 +28,6 @@ namespace ucx::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// Returns the status of a child that does this; one that hangs is ended.
-int status_after_fork(const std::function<int()>& work) {
-  const ::pid_t child = ::fork();
-  if (child == 0) {
-    ::alarm(60);
-    ::_exit(work());
-  }
-  int status = -1;
-  ::waitpid(child, &status, 0);
-  return status;
-}
 
 class ForkedClient : public testing::TestWithParam<std::string> {
  protected:
@@ -61,12 +48,6 @@ class ForkedClient : public testing::TestWithParam<std::string> {
     for (request_kind& each : requests_of_file()) all.push_back(std::move(each));
     return all;
   }
-  /// In a child: says what is not as it should be.
-  static void complain_unless_told(std::error_code ec, const std::string& what, int& wrong) {
-    if (ec == errc::forked_child) return;
-    ++wrong;
-    std::fprintf(stderr, "in the child: %s: %s\n", what.c_str(), ec.message().c_str());
-  }
 
   const temporary_directory secrets_;
   const temporary_directory files_;
@@ -78,24 +59,22 @@ class ForkedClient : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(ForkedClient, IsToldByEveryRequest) {
-  const auto child = [this] {
-    int wrong = 0;
+  const auto child = [this](faults_of_child& wrong) {
     for (const request_kind& each : kinds()) {
       request asked = each.start(at_);
-      complain_unless_told(asked.error(), each.name, wrong);
+      wrong.unless_inherited(asked.error(), each.name);
       std::error_code ec;
       asked.wait(ec);
-      complain_unless_told(ec, std::string("the wait for ") + each.name, wrong);
+      wrong.unless_inherited(ec, std::string("the wait for ") + each.name);
     }
     client made;
-    complain_unless_told(client::start_connect(client_->worker(), where_, made).error(),
-                         "a new connection", wrong);
-    complain_unless_told(client_->status(), "the status", wrong);
+    wrong.unless_inherited(client::start_connect(client_->worker(), where_, made).error(),
+                           "a new connection");
+    wrong.unless_inherited(client_->status(), "the status");
     at_.close_files();
     client_.reset();
-    return wrong;
   };
-  EXPECT_EQ(status_after_fork(child), 0);
+  EXPECT_EQ(status_of_child(child), 0);
   // The child has changed nothing.
   EXPECT_EQ(client_->list().size(), 1U);
   EXPECT_EQ(client_->stat("file").size, 7U);
@@ -115,23 +94,21 @@ TEST_P(ForkedClient, CanNotWaitForItsParentsRequests) {
     peer_.process().stop();
     request asked = each.start(at_);
     const bool was_done = asked.done();
-    const auto child = [&] {
-      int wrong = 0;
+    const auto child = [&](faults_of_child& wrong) {
       std::error_code ec;
       if (!was_done) {
         asked.wait(ec);
-        complain_unless_told(ec, "a wait", wrong);
+        wrong.unless_inherited(ec, "a wait");
         asked.wait_for(1s, ec);
-        complain_unless_told(ec, "a wait for a while", wrong);
+        wrong.unless_inherited(ec, "a wait for a while");
         asked.cancel_on({});
         asked.cancel();
         asked.then([&](std::error_code told) { ec = told; });
-        complain_unless_told(ec, "a handler", wrong);
+        wrong.unless_inherited(ec, "a handler");
       }
       asked = {};
-      return wrong;
     };
-    EXPECT_EQ(status_after_fork(child), 0);
+    EXPECT_EQ(status_of_child(child), 0);
     peer_.process().resume();
     std::error_code ec;
     asked.wait(ec);

@@ -22,9 +22,11 @@
 #include "support/basics/changed_variable.hpp"
 #include "support/bytes/pattern.hpp"
 #include "support/files/temporary_directory.hpp"
+#include "support/process/forked_child.hpp"
 #include "support/process/test_peer.hpp"
 #include "support/transports/url_scheme.hpp"
 #include "ucx/buffer.hpp"
+#include "ucx/call_channel.hpp"
 #include "ucx/call_server.hpp"
 #include "ucx/call_table.hpp"
 #include "ucx/client.hpp"
@@ -53,49 +55,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t size_of_x = 100'000;
-
-/// What went wrong in a child; its status says how much that was.
-class faults_of_child {
- public:
-  void unless(bool holds, const std::string& what) {
-    if (holds) return;
-    ++count_;
-    std::fprintf(stderr, "in the child %d: %s\n", static_cast<int>(::getpid()), what.c_str());
-  }
-  void unless_inherited(std::error_code ec, const std::string& what) {
-    unless(ec == errc::forked_child, what + ": " + ec.message());
-  }
-  /// Does it, and counts what is thrown as a fault.
-  void doing(const std::string& what, const std::function<void()>& work) {
-    try {
-      work();
-    } catch (const std::exception& failed) {
-      unless(false, what + ": " + failed.what());
-    }
-  }
-  int count() const noexcept { return count_; }
-
- private:
-  int count_ = 0;
-};
-
-enum class end_of_child { at_once, by_exit };
-
-/// Returns the status of a child that does this. One that hangs is ended.
-int status_of(const std::function<void(faults_of_child&)>& work,
-              end_of_child how = end_of_child::at_once) {
-  const ::pid_t child = ::fork();
-  if (child == 0) {
-    ::alarm(60);
-    faults_of_child wrong;
-    wrong.doing("the work of a child", [&] { work(wrong); });
-    if (how == end_of_child::by_exit) std::exit(wrong.count());  // NOLINT(concurrency-mt-unsafe)
-    ::_exit(wrong.count());
-  }
-  int status = -1;
-  ::waitpid(child, &status, 0);
-  return status;
-}
 
 /// A process that has a client, streams and a server over one scheme.
 class ForkedOwn : public testing::TestWithParam<std::string> {
@@ -127,6 +86,8 @@ class ForkedOwn : public testing::TestWithParam<std::string> {
     wrong.doing("a client", [&] { ask(wrong, name); });
     wrong.doing("streams", [&] { stream(wrong, name); });
     wrong.doing("a server", [&] { serve(wrong, name); });
+    wrong.doing("calls", [&] { call(wrong, name); });
+    wrong.doing("managed connections", [&] { manage(wrong); });
   }
   void ask(faults_of_child& wrong, const std::string& name) const {
     client own(url(where_), options());
@@ -161,6 +122,27 @@ class ForkedOwn : public testing::TestWithParam<std::string> {
     std::vector<std::byte> into(1000);
     asking.open("bytes", access::read).read_at(0, into);
     wrong.unless(holds_pattern(into, 2), "the bytes of a server");
+  }
+  void call(faults_of_child& wrong, const std::string& name) const {
+    server own(serving(name));
+    call_table calls;
+    calls.add("add", [](int a, int b) { return a + b; });
+    const call_server serves(own, calls);
+    const client asking(url(own.url()), options());
+    const call_channel channel(asking.connection());
+    wrong.unless(channel.call<int>("add", 25, 17) == 42, "the result of a call");
+  }
+  void manage(faults_of_child& wrong) const {
+    const context made(context_);
+    const worker driven(made, {.progress = progress_mode::sleeping_thread});
+    const std::string place = by_.name == "unix" ? "unix:" + (by_.folder / "own.sock").string()
+                                                 : std::string("127.0.0.1:0");
+    const listener listening(driven, socket_address(place));
+    const worker other(made, {.progress = progress_mode::sleeping_thread});
+    connection_manager manager(other);
+    manager.add("peer", listening.address());
+    wrong.unless(manager.wait_active("peer").state() == connection_state::active,
+                 "a managed connection");
   }
 
   const temporary_directory secrets_;
@@ -213,7 +195,7 @@ TEST_P(ForkedOwn, IsMadeBesideWhatIsInherited) {
   };
   for (const end_of_child how : {end_of_child::at_once, end_of_child::by_exit}) {
     const std::string name = how == end_of_child::at_once ? "first" : "second";
-    EXPECT_EQ(status_of(
+    EXPECT_EQ(status_of_child(
                   [&](faults_of_child& wrong) {
                     wrong.unless(is_forked_child(), "the process knows it");
                     inherited(wrong);
@@ -253,7 +235,7 @@ TEST_P(ForkedOwn, IsNotMadeOverWhatIsInherited) {
   const call_table calls;
   call_server answers(driven, calls);
   scheduled_call waiting = driven.call_after(1h, [] {});
-  EXPECT_EQ(status_of([&](faults_of_child& wrong) {
+  EXPECT_EQ(status_of_child([&](faults_of_child& wrong) {
               std::error_code ec;
               const connection_manager manager(driven, {}, ec);
               wrong.unless_inherited(ec, "a manager");
@@ -294,7 +276,7 @@ TEST_P(ForkedOwn, TakesNothingFromInheritedPools) {
   memory_pool memory(memory_place{});
   buffer out = pool.take();
   void* const block = memory.allocate(100);
-  EXPECT_EQ(status_of([&](faults_of_child& wrong) {
+  EXPECT_EQ(status_of_child([&](faults_of_child& wrong) {
               std::error_code ec;
               wrong.unless(!pool.take({}, ec), "a buffer");
               wrong.unless_inherited(ec, "a buffer");
@@ -334,7 +316,7 @@ TEST_P(ForkedOwn, IsMadeWhereAHandlerForks) {
   worker driven(made);
   int status = -1;
   scheduled_call forking = driven.call_after(1ms, [&] {
-    status = status_of([&](faults_of_child& wrong) { use_own(wrong, "of a handler"); });
+    status = status_of_child([&](faults_of_child& wrong) { use_own(wrong, "of a handler"); });
   });
   EXPECT_TRUE(forking.wait_for(60s));
   EXPECT_EQ(status, 0);
@@ -350,7 +332,7 @@ TEST(ForkedRequest, IsNotAcceptedByAWorkerOfTheChild) {
   listener door(driven, socket_address("127.0.0.1:0"), {.manual_accept = true});
   const endpoint caller(calling, door.address(), {.wait = connect_wait::none});
   connection_request knocking = door.accept().wait();
-  EXPECT_EQ(status_of([&](faults_of_child& wrong) {
+  EXPECT_EQ(status_of_child([&](faults_of_child& wrong) {
               const context own(over_sockets);
               const worker of_child(own);
               std::error_code ec;
@@ -364,11 +346,11 @@ TEST(ForkedRequest, IsNotAcceptedByAWorkerOfTheChild) {
 
 TEST_P(ForkedOwn, IsInheritedByItsOwnChildren) {
   client of_parent(url(where_), options());
-  EXPECT_EQ(status_of([&](faults_of_child& wrong) {
+  EXPECT_EQ(status_of_child([&](faults_of_child& wrong) {
               client own(url(where_), options());
               ifstream in(where_ + "/file");
               wrong.unless(in.get() == 'c', "a stream of the child");
-              const int status = status_of([&](faults_of_child& wrong_below) {
+              const int status = status_of_child([&](faults_of_child& wrong_below) {
                 wrong_below.unless_inherited(of_parent.status(), "the parent's client");
                 wrong_below.unless_inherited(own.status(), "the child's client");
                 wrong_below.unless(!in.seekg(0), "the child's stream");
@@ -412,7 +394,8 @@ TEST_P(ForkedOwn, IsMadeWhateverTheParentsThreadsDo) {
     for (int looks = 0; rounds == before && !failed && looks < 30'000; ++looks) {
       std::this_thread::sleep_for(1ms);
     }
-    EXPECT_EQ(status_of([&](faults_of_child& wrong) { use_own(wrong, "of a busy parent"); }), 0);
+    EXPECT_EQ(status_of_child([&](faults_of_child& wrong) { use_own(wrong, "of a busy parent"); }),
+              0);
     EXPECT_GT(rounds, before);
   }
   EXPECT_FALSE(failed);
@@ -441,9 +424,9 @@ TEST_P(ForkedOwn, IsOverSocketsAloneWhereTheParentHadUcx) {
     wrong.unless(!in && in.rdbuf()->error() == errc::forked_child, "a stream by UCX");
     use_own(wrong, "beside ucx");
   };
-  EXPECT_EQ(status_of([&](faults_of_child& wrong) {
+  EXPECT_EQ(status_of_child([&](faults_of_child& wrong) {
               child(wrong);
-              wrong.unless(status_of(child) == 0, "a grandchild");
+              wrong.unless(status_of_child(child) == 0, "a grandchild");
             }),
             0);
   EXPECT_EQ(static_cast<std::byte>(of_ucx.get()), pattern_byte(0, 1));
@@ -455,7 +438,7 @@ TEST_P(ForkedOwn, MayBeOfUcxWhereTheParentHadSocketsAlone) {
   const std::string by_ucx = other.ask("serve");
   other.ask("publish x 10 1");
   client asking(url(where_), options());
-  EXPECT_EQ(status_of([&](faults_of_child& wrong) {
+  EXPECT_EQ(status_of_child([&](faults_of_child& wrong) {
               use_own(wrong, "before ucx");
               ifstream in(by_ucx + "/x");
               wrong.unless(static_cast<std::byte>(in.get()) == pattern_byte(0, 1),
