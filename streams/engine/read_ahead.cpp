@@ -6,6 +6,15 @@
 #include <utility>
 
 namespace ucx::detail {
+namespace {
+
+/// Returns whether a read into a block may keep the block. One that is given up may do so for long:
+/// it is to have most of the bytes that it keeps.
+bool is_kept(const block& memory, std::size_t length) noexcept {
+  return memory && length >= memory.size() / 4;
+}
+
+}  // namespace
 
 void read_ahead::begin(std::uint64_t position, std::span<std::byte> into) {
   if (!pieces_.empty() && position >= pieces_.front().offset && position < asked_end_) {
@@ -112,7 +121,9 @@ void read_ahead::ask_into(std::span<std::byte> into, block&& memory) {
   asked.length = into.size();
   asked.memory = std::move(memory);
   try {
-    asked.transfer = source_.start_read_at(asked_end_, into);
+    asked.transfer = is_kept(asked.memory, into.size())
+                         ? source_.start_read_kept(asked_end_, into, asked.memory.keeper())
+                         : source_.start_read_at(asked_end_, into);
   } catch (...) {
     pool_.give_back(std::move(asked.memory));
     throw;
