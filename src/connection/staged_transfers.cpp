@@ -58,8 +58,12 @@ bool staged_transfers::post_piece(staged_transfer& of) {
   const std::size_t longest = of.from_.empty() ? longest_of_reads : longest_write;
   const std::size_t size = std::min(of.size() - of.posted_, longest);
   const std::size_t kind = kind_of(of, size);
-  if (in_flight_.size() >= most_pieces || bytes_ + counted(kind, size) > most_bytes) return false;
+  const bool is_whole = kind != 0 && size == longest_read;
+  const clock::time_point now = is_whole ? connection_.worker().api().now() : clock::time_point();
+  const std::size_t most = is_whole ? most_now(now) : most_bytes;
+  if (in_flight_.size() >= most_pieces || bytes_ + counted(kind, size) > most) return false;
   staged_piece& piece = take(kind);
+  piece.alone_since = in_flight_.empty() ? now : clock::time_point();
   piece.owner = &of;
   piece.keeps = of.keeps_;
   piece.lands_in = of.lands_in_;
@@ -72,6 +76,11 @@ bool staged_transfers::post_piece(staged_transfer& of) {
   const ucs_status_ptr_t started = start(piece, of);
   if (!UCS_PTR_IS_PTR(started)) piece_ended(piece, UCS_PTR_RAW_STATUS(started));
   return true;
+}
+
+/// Returns how many bytes there may be with a further whole piece of a read.
+std::size_t staged_transfers::most_now(clock::time_point now) const noexcept {
+  return window_.is_old(now) ? longest_read : window_.bytes();
 }
 
 std::size_t staged_transfers::kind_of(const staged_transfer& of, std::size_t size) noexcept {
@@ -133,6 +142,10 @@ void staged_transfers::on_done(void* request, ucs_status_t status, void* argumen
 
 void staged_transfers::piece_ended(staged_piece& piece, ucs_status_t status) noexcept {
   staged_transfer* const owner = std::exchange(piece.owner, nullptr);
+  if (status == UCS_OK && piece.alone_since != clock::time_point()) {
+    const clock::time_point now = connection_.worker().api().now();
+    window_.measured(now - piece.alone_since, now);
+  }
   if (owner != nullptr && status == UCS_OK) {
     if (piece.bytes && owner->from_.empty()) {
       std::memcpy(owner->into_.data() + piece.offset, piece.bytes.get(), piece.size);
@@ -151,7 +164,7 @@ void staged_transfers::piece_ended(staged_piece& piece, ucs_status_t status) noe
 void staged_transfers::give_back(staged_piece& piece) noexcept {
   in_flight_.remove(piece);
   bytes_ -= counted(piece.kind, piece.size);
-  idle_[piece.kind].push_back(piece);
+  idle_[piece.kind].push_front(piece);  // still in the processor's cache
   const std::shared_ptr<const void> kept = std::move(piece.keeps);
   const std::shared_ptr<const void> landed_in = std::move(piece.lands_in);
   connection_.transfer_ended();

@@ -11,7 +11,9 @@
 #include <span>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/intrusive_list.hpp"
+#include "connection/staged_window.hpp"
 
 namespace ucx::detail {
 
@@ -32,6 +34,7 @@ struct staged_piece : list_hook<staged_piece_tag> {
   std::size_t kind = 0;                       ///< An index of `rooms`.
   std::size_t offset = 0;
   std::size_t size = 0;
+  clock::time_point alone_since = {};  ///< Of a whole piece of a read: it was posted alone then.
 };
 
 /// One that waits for its turn: a read, a write, or nothing but the turn. The base of an operation.
@@ -53,11 +56,10 @@ class staged_transfer : public list_hook<staged_turn_tag> {
   bool move_read(std::span<std::byte> into) noexcept;
 
   // Set by the operation before it is added.
-  std::span<std::byte> into_;  // of a read
-  // Where not null, it keeps the memory of `into_`: UCX writes there without a room.
-  std::shared_ptr<const void> lands_in_;
-  std::span<const std::byte> from_;  // of a write
-  std::uint64_t address_ = 0;        // at the peer
+  std::span<std::byte> into_;             // of a read
+  std::shared_ptr<const void> lands_in_;  // keeps `into_`, which then needs no room
+  std::span<const std::byte> from_;       // of a write
+  std::uint64_t address_ = 0;             // at the peer
   ucp_rkey_h key_of_turn_ = nullptr;
   std::shared_ptr<const void> keeps_;  // as long as UCX may use the key
 
@@ -117,6 +119,7 @@ class staged_transfers {
   static void on_done(void* request, ucs_status_t status, void* piece);
   void post() noexcept;
   bool post_piece(staged_transfer& of);
+  std::size_t most_now(clock::time_point now) const noexcept;
   staged_piece& take(std::size_t kind);
   void free_idle() noexcept;
   ucs_status_ptr_t start(staged_piece& piece, const staged_transfer& of);
@@ -129,6 +132,7 @@ class staged_transfers {
   intrusive_list<staged_piece, staged_piece_tag> in_flight_;
   std::array<intrusive_list<staged_piece, staged_piece_tag>, rooms.size()> idle_;
   std::vector<std::unique_ptr<staged_piece>> all_;
+  staged_window window_{2 * longest_read, most_bytes};
   std::size_t bytes_ = 0;   // in flight, whole rooms where there are rooms
   std::size_t memory_ = 0;  // of all rooms
   bool posting_ = false;

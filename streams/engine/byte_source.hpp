@@ -39,8 +39,8 @@ class byte_source {
   virtual void commit() {}
 
   virtual request start_read_at(std::uint64_t offset, std::span<std::byte> into) = 0;
-  /// Reads into memory that `keeper` keeps. The source may write there behind the end of a read that
-  /// failed, and keeps it until then.
+  /// Reads into memory that `keeper` keeps. The source may write there behind the end of a read
+  /// that failed, and keeps it until then.
   virtual request start_read_kept(std::uint64_t offset, std::span<std::byte> into,
                                   const std::shared_ptr<const void>& keeper) {
     static_cast<void>(keeper);

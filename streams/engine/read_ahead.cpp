@@ -6,15 +6,6 @@
 #include <utility>
 
 namespace ucx::detail {
-namespace {
-
-/// Returns whether a read into a block may keep the block. One that is given up may do so for long:
-/// it is to have most of the bytes that it keeps.
-bool is_kept(const block& memory, std::size_t length) noexcept {
-  return memory && length >= memory.size() / 4;
-}
-
-}  // namespace
 
 void read_ahead::begin(std::uint64_t position, std::span<std::byte> into) {
   if (!pieces_.empty() && position >= pieces_.front().offset && position < asked_end_) {
@@ -49,6 +40,7 @@ void read_ahead::adapt(std::uint64_t position, std::size_t wanted) {
     ahead_ = 1;
   }
   begun_at_ = position;
+  wanted_ = wanted;
   unit_ = std::min(flow_.piece(), unit_);
 }
 
@@ -112,6 +104,13 @@ void read_ahead::ask_block(std::uint64_t end) {
   block memory = pool_.take(next_length(end));
   const std::span<std::byte> into(memory.get(), next_length(end));
   ask_into(into, std::move(memory));
+}
+
+/// Returns whether a read may keep the block that it goes into. Bytes that the caller may give
+/// other memory are moved there by the source, which then is better without. A short read that is
+/// given up would keep much for little.
+bool read_ahead::is_kept(const block& memory, std::size_t length) const noexcept {
+  return memory && length > wanted_ && length >= memory.size() / 4;
 }
 
 void read_ahead::ask_into(std::span<std::byte> into, block&& memory) {

@@ -11,8 +11,9 @@
 
 namespace ucx::detail {
 
-/// UCX has memory of the connection's only, or memory that the pieces keep. So it ends at once where
-/// it is given up, and the connection stays. Pieces that UCX has by then may still reach the peer.
+/// UCX has memory of the connection's only, or memory that the pieces keep. So it ends at once
+/// where it is given up, and the connection stays. Pieces that UCX has by then may still reach the
+/// peer.
 class staged_operation final : public rma_operation, private staged_transfer {
  public:
   /// Like the functions of `rma_operation`. A write is done when UCX has all of the bytes.
