@@ -230,6 +230,12 @@ class UCXIO_EXPORT remote_region {
   friend class detail::region_source;
   /// Returns the time by the worker's clock.
   std::chrono::steady_clock::time_point now() const noexcept;
+  /// Reads into memory that `keeper` keeps: the transport may write there behind the end of a read
+  /// that failed, and keeps it until then. With null, into memory of the caller's.
+  request start_read_kept(std::uint64_t offset, std::span<std::byte> into,
+                          const std::shared_ptr<const void>& keeper, const io_options& options);
+  /// Returns whether a read by RMA that is given up ends at once, and harms no other.
+  bool leaves_reads_at_once() const noexcept;
   void make_books();
   void drop_posted() noexcept;
   std::shared_ptr<detail::remote_region_core> core_;

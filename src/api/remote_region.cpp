@@ -197,11 +197,17 @@ std::string remote_region::why_not(ucx::transfer_method wanted) const {
 
 request remote_region::start_read_at(std::uint64_t offset, std::span<std::byte> into,
                                      const io_options& options) {
+  return start_read_kept(offset, into, nullptr, options);
+}
+
+request remote_region::start_read_kept(std::uint64_t offset, std::span<std::byte> into,
+                                       const std::shared_ptr<const void>& keeper,
+                                       const io_options& options) {
   if (!core_) return detail::failed_request(errc::closed, "read of a region that is not open");
   detail::worker_core& worker = core_->endpoint().worker();
   const std::lock_guard guard(worker.lock());
   std::error_code ec;
-  if (detail::operation* started = core_->start_read(offset, into, options, ec)) {
+  if (detail::operation* started = core_->start_read_kept(offset, into, keeper, options, ec)) {
     return core_access::make_request(started);
   }
   return ec ? detail::failed_request(
@@ -280,6 +286,10 @@ std::error_code remote_region::status() const noexcept {
   if (!core_) return errc::closed;
   const std::lock_guard guard(core_->endpoint().worker().lock());
   return core_->status();
+}
+
+bool remote_region::leaves_reads_at_once() const noexcept {
+  return core_ && core_->path().leaves_reads_at_once();
 }
 
 std::chrono::steady_clock::time_point remote_region::now() const noexcept {

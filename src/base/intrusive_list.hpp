@@ -42,6 +42,14 @@ class intrusive_list {
     head_.previous_ = &added;
     ++size_;
   }
+  void push_front(Element& element) noexcept {
+    hook& added = element;
+    added.previous_ = &head_;
+    added.next_ = head_.next_;
+    head_.next_->previous_ = &added;
+    head_.next_ = &added;
+    ++size_;
+  }
   void remove(Element& element) noexcept {
     hook& removed = element;
     removed.previous_->next_ = removed.next_;

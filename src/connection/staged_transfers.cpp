@@ -12,7 +12,7 @@
 namespace ucx::detail {
 
 bool staged_transfer::move_read(std::span<std::byte> into) noexcept {
-  if (into_.empty() || into.size() != into_.size() || !in_order_) return false;
+  if (lands_in_ || into_.empty() || into.size() != into_.size() || !in_order_) return false;
   std::memmove(into.data(), into_.data(), ended_);
   into_ = into;
   return true;
@@ -54,16 +54,23 @@ void staged_transfers::post() noexcept {
 /// Returns whether there was room for one.
 bool staged_transfers::post_piece(staged_transfer& of) {
   if (connection_.handle() == nullptr) return false;  // it has failed, which ends them
-  const std::size_t longest = of.from_.empty() ? longest_read : longest_write;
+  const std::size_t longest_of_reads = of.lands_in_ ? longest_landing : longest_read;
+  const std::size_t longest = of.from_.empty() ? longest_of_reads : longest_write;
   const std::size_t size = std::min(of.size() - of.posted_, longest);
-  if (in_flight_.size() >= most_pieces || bytes_ + rooms[kind_of(size)] > most_bytes) return false;
-  staged_piece& piece = take(size);
+  const std::size_t kind = kind_of(of, size);
+  const bool is_whole = kind != 0 && size == longest_read;
+  const clock::time_point now = is_whole ? connection_.worker().api().now() : clock::time_point();
+  const std::size_t most = is_whole ? most_now(now) : most_bytes;
+  if (in_flight_.size() >= most_pieces || bytes_ + counted(kind, size) > most) return false;
+  staged_piece& piece = take(kind);
+  piece.alone_since = in_flight_.empty() ? now : clock::time_point();
   piece.owner = &of;
   piece.keeps = of.keeps_;
+  piece.lands_in = of.lands_in_;
   piece.offset = of.posted_;
   piece.size = size;
   of.posted_ += size;
-  bytes_ += rooms[piece.kind];
+  bytes_ += counted(kind, size);
   in_flight_.push_back(piece);
   connection_.transfer_started();
   const ucs_status_ptr_t started = start(piece, of);
@@ -71,14 +78,19 @@ bool staged_transfers::post_piece(staged_transfer& of) {
   return true;
 }
 
-std::size_t staged_transfers::kind_of(std::size_t size) noexcept {
-  std::size_t kind = 0;
+/// Returns how many bytes there may be with a further whole piece of a read.
+std::size_t staged_transfers::most_now(clock::time_point now) const noexcept {
+  return window_.is_old(now) ? longest_read : window_.bytes();
+}
+
+std::size_t staged_transfers::kind_of(const staged_transfer& of, std::size_t size) noexcept {
+  if (of.lands_in_) return 0;
+  std::size_t kind = 1;
   while (rooms[kind] < size) ++kind;
   return kind;
 }
 
-staged_piece& staged_transfers::take(std::size_t size) {
-  const std::size_t kind = kind_of(size);
+staged_piece& staged_transfers::take(std::size_t kind) {
   if (staged_piece* const idle = idle_[kind].front()) {
     idle_[kind].remove(*idle);
     return *idle;
@@ -87,7 +99,7 @@ staged_piece& staged_transfers::take(std::size_t size) {
   auto made = std::make_unique<staged_piece>();
   made->line = this;
   made->kind = kind;
-  made->bytes = std::make_unique_for_overwrite<std::byte[]>(rooms[kind]);
+  if (kind != 0) made->bytes = std::make_unique_for_overwrite<std::byte[]>(rooms[kind]);
   all_.push_back(std::move(made));
   memory_ += rooms[kind];
   return *all_.back();
@@ -111,8 +123,8 @@ ucs_status_ptr_t staged_transfers::start(staged_piece& piece, const staged_trans
   ucp_api& api = connection_.worker().api();
   const std::uint64_t there = of.address_ + piece.offset;
   if (of.from_.empty()) {
-    return api.get_nbx(connection_.handle(), piece.bytes.get(), piece.size, there, of.key_of_turn_,
-                       &params);
+    std::byte* const into = piece.lands_in ? of.into_.data() + piece.offset : piece.bytes.get();
+    return api.get_nbx(connection_.handle(), into, piece.size, there, of.key_of_turn_, &params);
   }
   has_written_ = true;
   std::memcpy(piece.bytes.get(), of.from_.data() + piece.offset, piece.size);
@@ -130,8 +142,12 @@ void staged_transfers::on_done(void* request, ucs_status_t status, void* argumen
 
 void staged_transfers::piece_ended(staged_piece& piece, ucs_status_t status) noexcept {
   staged_transfer* const owner = std::exchange(piece.owner, nullptr);
+  if (status == UCS_OK && piece.alone_since != clock::time_point()) {
+    const clock::time_point now = connection_.worker().api().now();
+    window_.measured(now - piece.alone_since, now);
+  }
   if (owner != nullptr && status == UCS_OK) {
-    if (owner->from_.empty()) {
+    if (piece.bytes && owner->from_.empty()) {
       std::memcpy(owner->into_.data() + piece.offset, piece.bytes.get(), piece.size);
     }
     if (piece.offset != owner->ended_) owner->in_order_ = false;
@@ -147,9 +163,10 @@ void staged_transfers::piece_ended(staged_piece& piece, ucs_status_t status) noe
 
 void staged_transfers::give_back(staged_piece& piece) noexcept {
   in_flight_.remove(piece);
-  bytes_ -= rooms[piece.kind];
-  idle_[piece.kind].push_back(piece);
+  bytes_ -= counted(piece.kind, piece.size);
+  idle_[piece.kind].push_front(piece);  // still in the processor's cache
   const std::shared_ptr<const void> kept = std::move(piece.keeps);
+  const std::shared_ptr<const void> landed_in = std::move(piece.lands_in);
   connection_.transfer_ended();
 }
 

@@ -1,5 +1,5 @@
-// Transfers by RMA that UCX emulates: through memory of the connection's, so that each can be given
-// up.
+// Transfers by RMA that UCX emulates: through memory that stays as long as UCX has it, so that each
+// can be given up.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -11,7 +11,9 @@
 #include <span>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/intrusive_list.hpp"
+#include "connection/staged_window.hpp"
 
 namespace ucx::detail {
 
@@ -27,10 +29,12 @@ struct staged_piece : list_hook<staged_piece_tag> {
   staged_transfers* line = nullptr;
   staged_transfer* owner = nullptr;  ///< Null where that was given up.
   std::shared_ptr<const void> keeps = {};
-  std::unique_ptr<std::byte[]> bytes = {};
-  std::size_t kind = 0;  ///< An index of `rooms`.
+  std::shared_ptr<const void> lands_in = {};  ///< Of a read without a room.
+  std::unique_ptr<std::byte[]> bytes = {};    ///< The room.
+  std::size_t kind = 0;                       ///< An index of `rooms`.
   std::size_t offset = 0;
   std::size_t size = 0;
+  clock::time_point alone_since = {};  ///< Of a whole piece of a read: it was posted alone then.
 };
 
 /// One that waits for its turn: a read, a write, or nothing but the turn. The base of an operation.
@@ -52,9 +56,10 @@ class staged_transfer : public list_hook<staged_turn_tag> {
   bool move_read(std::span<std::byte> into) noexcept;
 
   // Set by the operation before it is added.
-  std::span<std::byte> into_;        // of a read
-  std::span<const std::byte> from_;  // of a write
-  std::uint64_t address_ = 0;        // at the peer
+  std::span<std::byte> into_;             // of a read
+  std::shared_ptr<const void> lands_in_;  // keeps `into_`, which then needs no room
+  std::span<const std::byte> from_;       // of a write
+  std::uint64_t address_ = 0;             // at the peer
   ucp_rkey_h key_of_turn_ = nullptr;
   std::shared_ptr<const void> keeps_;  // as long as UCX may use the key
 
@@ -79,6 +84,8 @@ class staged_transfers {
   static constexpr std::size_t most_pieces = 256;
   /// A read asks for so much at once: each question costs either side two system calls.
   static constexpr std::size_t longest_read = std::size_t{256} << 10U;
+  /// So much where it needs no room.
+  static constexpr std::size_t longest_landing = std::size_t{1} << 20U;
   /// UCX sends what it emulates in segments as long as this side's, and ends a process whose own
   /// are shorter (tcp_ep.c, `hdr->length <= rx_seg_size`). So long are those of each UCX over TCP,
   /// with room for headers.
@@ -98,17 +105,22 @@ class staged_transfers {
   bool has_written() const noexcept { return has_written_; }
 
  private:
-  static constexpr std::array<std::size_t, 4> rooms{256, 8192, std::size_t{64} << 10U,
+  static constexpr std::array<std::size_t, 5> rooms{0, 256, 8192, std::size_t{64} << 10U,
                                                     longest_read};
   /// Of all rooms, with those that wait to be used again.
   static constexpr std::size_t most_memory = 2 * most_bytes;
-  /// Returns the index of the room for so many bytes.
-  static std::size_t kind_of(std::size_t size) noexcept;
+  /// Returns the index of the room for the next `size` bytes; the first where they need none.
+  static std::size_t kind_of(const staged_transfer& of, std::size_t size) noexcept;
+  /// Returns what UCX has of the bound with such a piece.
+  static std::size_t counted(std::size_t kind, std::size_t size) noexcept {
+    return kind == 0 ? size : rooms[kind];
+  }
 
   static void on_done(void* request, ucs_status_t status, void* piece);
   void post() noexcept;
   bool post_piece(staged_transfer& of);
-  staged_piece& take(std::size_t size);
+  std::size_t most_now(clock::time_point now) const noexcept;
+  staged_piece& take(std::size_t kind);
   void free_idle() noexcept;
   ucs_status_ptr_t start(staged_piece& piece, const staged_transfer& of);
   void piece_ended(staged_piece& piece, ucs_status_t status) noexcept;
@@ -120,7 +132,8 @@ class staged_transfers {
   intrusive_list<staged_piece, staged_piece_tag> in_flight_;
   std::array<intrusive_list<staged_piece, staged_piece_tag>, rooms.size()> idle_;
   std::vector<std::unique_ptr<staged_piece>> all_;
-  std::size_t bytes_ = 0;   // of the rooms in flight
+  staged_window window_{2 * longest_read, most_bytes};
+  std::size_t bytes_ = 0;   // in flight, whole rooms where there are rooms
   std::size_t memory_ = 0;  // of all rooms
   bool posting_ = false;
   bool has_written_ = false;

@@ -34,6 +34,17 @@ void block_pool::give_back(block&& unused) noexcept {
   if (unused) free_.push_back(std::move(unused));
 }
 
+void block_pool::discard(block&& failed) noexcept {
+  if (!failed) return;
+  allocated_ -= failed.size();
+  --blocks_;
+  failed = block();
+}
+
+void block_pool::take_back(block&& memory, const request& done) noexcept {
+  done.error() ? discard(std::move(memory)) : give_back(std::move(memory));
+}
+
 void block_pool::keep(std::size_t bytes) noexcept {
   // A window that wavers does not cost an allocation each time.
   if (allocated_ > bytes + bytes / 4) trim(bytes);
@@ -50,7 +61,7 @@ void block_pool::trim(std::size_t bytes) noexcept {
 void block_pool::park(block&& in_use, request&& transfer, std::size_t bytes) noexcept {
   if (transfer.done()) {
     in_flight_.give_back(bytes);
-    return give_back(std::move(in_use));
+    return take_back(std::move(in_use), transfer);
   }
   parked_.push_back({std::move(in_use), std::move(transfer), bytes});
 }
@@ -70,7 +81,7 @@ void block_pool::collect_parked() noexcept {
   const auto ended = std::remove_if(parked_.begin(), parked_.end(), [this](parked_block& parked) {
     if (!parked.transfer.done()) return false;
     in_flight_.give_back(parked.bytes);
-    give_back(std::move(parked.memory));
+    take_back(std::move(parked.memory), parked.transfer);
     return true;
   });
   parked_.erase(ended, parked_.end());

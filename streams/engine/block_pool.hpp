@@ -14,17 +14,19 @@ namespace ucx::detail {
 /// Aligned for the widest copies a processor has.
 inline constexpr std::align_val_t block_alignment{64};
 
-/// Memory of one buffer; empty, or of one of the pool's two sizes.
+/// Memory of one buffer; empty, or of one of the pool's two sizes. A read may keep it, too.
 class block {
  public:
   block() noexcept = default;
   /// Allocates. Throws bad_alloc.
   explicit block(std::size_t size)
-      : memory_(static_cast<std::byte*>(::operator new(size, block_alignment))), size_(size) {}
+      : memory_(static_cast<std::byte*>(::operator new(size, block_alignment)), deleter()),
+        size_(size) {}
 
   std::byte* get() const noexcept { return memory_.get(); }
   std::size_t size() const noexcept { return memory_ ? size_ : 0; }
   explicit operator bool() const noexcept { return memory_ != nullptr; }
+  std::shared_ptr<const void> keeper() const noexcept { return memory_; }
 
  private:
   struct deleter {
@@ -32,13 +34,14 @@ class block {
       ::operator delete(memory, block_alignment);
     }
   };
-  std::unique_ptr<std::byte[], deleter> memory_;
+  std::shared_ptr<std::byte> memory_;
   std::size_t size_ = 0;
 };
 
 /// Gives out blocks. One whose transfer is not wanted any more is parked until the transfer is
 /// done, because it may still be written to or read from. Giving a transfer up could cost the
-/// connection. The bytes of a parked block are in flight until then.
+/// connection. The bytes of a parked block are in flight until then. The block of a transfer that
+/// failed is not used again: the source may keep it, and write there still.
 class block_pool {
  public:
   /// Blocks are of `block_size`, or of `short_size` where that is enough.
@@ -52,6 +55,8 @@ class block_pool {
   /// Returns a block for `bytes`, at most `block_size()`. Throws bad_alloc.
   block take(std::size_t bytes);
   void give_back(block&& unused) noexcept;
+  /// Forgets a block whose transfer failed.
+  void discard(block&& failed) noexcept;
   /// Of what is free, keeps as much as makes `bytes` together with what is in use.
   void keep(std::size_t bytes) noexcept;
 
@@ -72,6 +77,7 @@ class block_pool {
     std::size_t bytes = 0;
   };
   block allocate(std::size_t size);
+  void take_back(block&& memory, const request& done) noexcept;
   void trim(std::size_t bytes) noexcept;
 
   const std::size_t block_size_;

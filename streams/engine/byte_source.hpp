@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,6 +39,13 @@ class byte_source {
   virtual void commit() {}
 
   virtual request start_read_at(std::uint64_t offset, std::span<std::byte> into) = 0;
+  /// Reads into memory that `keeper` keeps. The source may write there behind the end of a read
+  /// that failed, and keeps it until then.
+  virtual request start_read_kept(std::uint64_t offset, std::span<std::byte> into,
+                                  const std::shared_ptr<const void>& keeper) {
+    static_cast<void>(keeper);
+    return start_read_at(offset, into);
+  }
   /// Completes when `from` can be reused.
   virtual request start_write_at(std::uint64_t offset, std::span<const std::byte> from) = 0;
   /// Completes when every earlier write is visible, and reports the first of them that is not.

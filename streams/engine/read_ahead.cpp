@@ -40,6 +40,7 @@ void read_ahead::adapt(std::uint64_t position, std::size_t wanted) {
     ahead_ = 1;
   }
   begun_at_ = position;
+  wanted_ = wanted;
   unit_ = std::min(flow_.piece(), unit_);
 }
 
@@ -105,6 +106,13 @@ void read_ahead::ask_block(std::uint64_t end) {
   ask_into(into, std::move(memory));
 }
 
+/// Returns whether a read may keep the block that it goes into. Bytes that the caller may give
+/// other memory are moved there by the source, which then is better without. A short read that is
+/// given up would keep much for little.
+bool read_ahead::is_kept(const block& memory, std::size_t length) const noexcept {
+  return memory && length > wanted_ && length >= memory.size() / 4;
+}
+
 void read_ahead::ask_into(std::span<std::byte> into, block&& memory) {
   const bool alone = asked_bytes_ == 0;
   piece asked;
@@ -112,7 +120,9 @@ void read_ahead::ask_into(std::span<std::byte> into, block&& memory) {
   asked.length = into.size();
   asked.memory = std::move(memory);
   try {
-    asked.transfer = source_.start_read_at(asked_end_, into);
+    asked.transfer = is_kept(asked.memory, into.size())
+                         ? source_.start_read_kept(asked_end_, into, asked.memory.keeper())
+                         : source_.start_read_at(asked_end_, into);
   } catch (...) {
     pool_.give_back(std::move(asked.memory));
     throw;

@@ -80,6 +80,7 @@ class read_ahead {
   void ask_direct(std::span<std::byte> into);
   void ask_block(std::uint64_t end);
   void ask_into(std::span<std::byte> into, block&& memory);
+  bool is_kept(const block& memory, std::size_t length) const noexcept;
   bool has_room(std::size_t length) const noexcept;
   std::size_t next_length(std::uint64_t end) const noexcept;
   void note_arrivals() noexcept;
@@ -95,7 +96,8 @@ class read_ahead {
   std::size_t arrived_ = 0;            // so many of the first pieces have been counted as delivered
   std::uint64_t asked_end_ = nowhere;  // where the next piece begins
   std::uint64_t begun_at_ = nowhere - first_unit;
-  int scattered_ = 0;  // so many reads followed no other; less than none: some were near it
+  std::size_t wanted_ = 0;  // by the caller's last read
+  int scattered_ = 0;       // so many reads followed no other; less than none: some were near it
   bool sequential_ = false;
   bool at_once_ = false;   // the last piece was done at once
   std::size_t unit_ = 0;   // bytes of the next piece into a block

@@ -8,6 +8,11 @@ request region_source::start_read_at(std::uint64_t offset, std::span<std::byte> 
   return region_.start_read_at(offset, into, each_);
 }
 
+request region_source::start_read_kept(std::uint64_t offset, std::span<std::byte> into,
+                                       const std::shared_ptr<const void>& keeper) {
+  return region_.start_read_kept(offset, into, keeper, each_);
+}
+
 request region_source::start_write_at(std::uint64_t offset, std::span<const std::byte> from) {
   return region_.start_write_at(offset, from, each_);
 }
@@ -24,7 +29,8 @@ std::span<const std::byte> region_source::view(std::uint64_t offset, std::size_t
 
 bool region_source::abandons_reads_at_once() const noexcept {
   const transfer_method by = region_.transfer_method();
-  return each_.verify || (by != transfer_method::rma && by != transfer_method::cuda_ipc);
+  return each_.verify || (by != transfer_method::rma && by != transfer_method::cuda_ipc) ||
+         region_.leaves_reads_at_once();
 }
 
 std::optional<std::uint64_t> region_source::first_unconfirmed() const {

@@ -46,6 +46,8 @@ class region_source final : public byte_source {
   content_id content() const noexcept override { return region_.content(); }
   bool is_unnamed() const noexcept override { return unnamed_; }
   request start_read_at(std::uint64_t offset, std::span<std::byte> into) override;
+  request start_read_kept(std::uint64_t offset, std::span<std::byte> into,
+                          const std::shared_ptr<const void>& keeper) override;
   request start_write_at(std::uint64_t offset, std::span<const std::byte> from) override;
   request start_flush() override;
   bool in_place() const noexcept override;

@@ -25,6 +25,7 @@
 
 #include "plain_owner.hpp"
 #include "support/basics/effort.hpp"
+#include "support/basics/processor_time.hpp"
 #include "support/bytes/hex.hpp"
 #include "support/process/child_process.hpp"
 #include "support/process/process_memory.hpp"
@@ -45,10 +46,10 @@ constexpr std::size_t death_size = std::size_t{8} << 20U;
 constexpr std::chrono::milliseconds death_deadline{500};
 /// Far from any deadline, also where the machine is slow.
 constexpr std::chrono::seconds long_enough{30};
-/// An error comes so soon behind a death, where the machine is slow.
-constexpr std::chrono::seconds death_grace{10};
-/// So late is a deadline noticed at most, also where the machine stalls.
-constexpr std::chrono::seconds most_late{10};
+/// An error comes so soon behind a deadline, or a death, in the time of the thread that waits.
+constexpr std::chrono::seconds most_late{1};
+/// The same by the clock, where the machine is slow or stalls.
+constexpr std::chrono::seconds most_late_by_clock{10};
 /// The deadline of a user that is stopped, and when that is over for sure.
 constexpr const char* user_deadline = "1";
 constexpr std::chrono::milliseconds behind_user_deadline{1500};
@@ -175,8 +176,12 @@ class PlainOwnerDeath : public PlainDeath {
 
   /// Drives it to its end, which is due `within` this time.
   std::error_code end_of(request started, std::chrono::nanoseconds within) {
-    const auto too_late = clock::now() + within + most_late;
-    while (!started.done() && clock::now() < too_late) reader_->driven.progress();
+    const auto deadline = clock::now() + within;
+    work_behind late(deadline);
+    while (!started.done() && late.look() <= most_late &&
+           clock::now() < deadline + most_late_by_clock) {
+      reader_->driven.progress();
+    }
     EXPECT_TRUE(started.done()) << "it goes on behind its deadline";
     return started.error();
   }
@@ -197,11 +202,14 @@ class PlainOwnerDeath : public PlainDeath {
     const auto whole = clock::now() - first;
     const bool is_timed = here_.stops && goes_over_tcp(route);
     const auto within = is_timed ? death_deadline : std::chrono::milliseconds(long_enough);
-    clock::time_point gone;  // before `is_gone`
+    const processor_time spent;
+    clock::time_point gone;  // before `is_gone`, as the next
+    std::chrono::nanoseconds spent_before{};
     std::atomic<bool> is_gone{false};
     std::jthread leaver([&, began = clock::now()] {
       std::this_thread::sleep_until(began +
                                     std::chrono::duration_cast<clock::duration>(whole * moment));
+      spent_before = spent.now();
       end(owner.process());
       gone = clock::now();
       is_gone = true;
@@ -214,11 +222,13 @@ class PlainOwnerDeath : public PlainDeath {
       ec = move_all(region, bytes, within);
     }
     const auto ended = clock::now();
+    const auto spent_by_then = spent.now();
     leaver.join();
     owner.process().resume();
     if (!here_.stops) {
       longest_ = std::max(longest_, ended - gone);
-      EXPECT_LE(ended - gone, death_grace);
+      EXPECT_LE(spent_by_then - spent_before, most_late);
+      EXPECT_LE(ended - gone, most_late_by_clock);
     }
     expect_documented(ec);
     if (!goes_over_tcp(route)) return;

@@ -217,6 +217,35 @@ TEST_P(TrustedPlainPeer, ThatStopsEndsReadsByTheirDeadline) {
   EXPECT_TRUE(letters(std::span(into).first(1000), 7));
 }
 
+TEST_P(TrustedPlainPeer, ThatStopsEndsReadsOfAStreamByTheirDeadline) {
+  endpoint connection = connect();
+  const remote_region region = open(connection);
+  std::string all(plain_size, '\0');
+  const auto length = static_cast<std::streamsize>(plain_size);
+  owner_.process().stop();
+  ucx::istream in(region, {.timeout = 200ms});
+  EXPECT_FALSE(in.read(all.data(), length));
+  EXPECT_EQ(in.error(), errc::timed_out);
+  {
+    // So short that its first read lands in the buffer.
+    ucx::istream destroyed(region, {.buffer_size = 1024, .timeout = 200ms});
+    EXPECT_EQ(destroyed.get(), std::char_traits<char>::eof());
+    EXPECT_EQ(destroyed.error(), errc::timed_out);
+  }
+  EXPECT_EQ(connection.state(), connection_state::active);
+  owner_.process().resume();
+  // What was given up arrives now, too.
+  for (int i = 0; i < 3; ++i) {
+    ucx::istream again(region);
+    ASSERT_TRUE(again.read(all.data(), length));
+    EXPECT_TRUE(letters(std::as_bytes(std::span(all))));
+  }
+  in.clear();
+  in.seekg(0);
+  ASSERT_TRUE(in.read(all.data(), length)) << in.error().message();
+  EXPECT_TRUE(letters(std::as_bytes(std::span(all))));
+}
+
 TEST_P(TrustedPlainPeer, ThatStopsOutlivesTheEndOfItsConnection) {
   for (const std::size_t written : {std::size_t{0}, std::size_t{8}, plain_size}) {
     {

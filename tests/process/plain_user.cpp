@@ -4,9 +4,9 @@
 // It moves all of the memory without end, from the fourth time on within SECONDS each. It prints
 // "moving MICROSECONDS" after the third time (how long that took), and "ended VALUE" (of ucx::errc)
 // when a transfer failed. A line ends it with 0. With "stops" it stops itself in the middle of the
-// fourth time, and then prints "late MILLISECONDS" first: so long behind its deadline that transfer
-// ended, or behind the moment when this process went on. Where a transfer timed out, it moves all
-// of it once more, in any time, and prints "again VALUE".
+// fourth time, and then prints "late MILLISECONDS" first: so long it worked behind the deadline
+// until that transfer ended, or behind the moment when this process went on. Where a transfer timed
+// out, it moves all of it once more, in any time, and prints "again VALUE".
 #include <poll.h>
 #include <signal.h>
 
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "plain_owner.hpp"
+#include "support/basics/processor_time.hpp"
 #include "support/bytes/hex.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
@@ -68,10 +69,13 @@ struct plain_use {
     driven.progress();
     ::raise(SIGSTOP);
     const auto due = std::max(clock::now(), deadline);
-    while (!moved.done() && clock::now() < due + std::chrono::minutes(1)) driven.progress();
-    const auto late = std::max(clock::now() - due, clock::duration::zero());
-    std::cout << "late " << std::chrono::duration_cast<std::chrono::milliseconds>(late).count()
-              << std::endl;
+    work_behind late(due);
+    while (!moved.done() && clock::now() < due + std::chrono::minutes(1)) {
+      driven.progress();
+      late.look();
+    }
+    const auto worked = std::chrono::duration_cast<std::chrono::milliseconds>(late.look());
+    std::cout << "late " << worked.count() << std::endl;
     return moved.error();
   }
 

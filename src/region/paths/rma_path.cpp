@@ -122,6 +122,12 @@ bool rma_path::takes(access wanted) const noexcept {
 
 transfer_path::outcome rma_path::read(std::uint64_t offset, std::span<std::byte> into,
                                       const io_options& options, std::error_code& ec) {
+  return read_kept(offset, into, nullptr, options, ec);
+}
+
+transfer_path::outcome rma_path::read_kept(std::uint64_t offset, std::span<std::byte> into,
+                                           const std::shared_ptr<const void>& keeper,
+                                           const io_options& options, std::error_code& ec) {
   if (!takes(access::read)) return std::nullopt;
   if (copied_) {
     std::memcpy(into.data(), mapped_ + offset, into.size());
@@ -129,7 +135,9 @@ transfer_path::outcome rma_path::read(std::uint64_t offset, std::span<std::byte>
     return nullptr;
   }
   const clock::time_point deadline = region_.endpoint().worker().deadline_after(options.timeout);
-  if (emulated_) return staged_operation::read(region_.share(), key_, offset, into, deadline, ec);
+  if (emulated_) {
+    return staged_operation::read(region_.share(), key_, offset, into, keeper, deadline, ec);
+  }
   operation* const begun = rma_operation::read(region_.share(), key_, offset, into, deadline, ec);
   if (begun != nullptr || !is_unregistered(ec)) return begun;
   tell_of_unregistered(into.size(), ec);

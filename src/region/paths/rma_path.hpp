@@ -32,6 +32,10 @@ class rma_path final : public transfer_path {
   ucx::transfer_method method() const noexcept override { return transfer_method::rma; }
   outcome read(std::uint64_t offset, std::span<std::byte> into, const io_options& options,
                std::error_code& ec) override;
+  outcome read_kept(std::uint64_t offset, std::span<std::byte> into,
+                    const std::shared_ptr<const void>& keeper, const io_options& options,
+                    std::error_code& ec) override;
+  bool leaves_reads_at_once() const noexcept override { return emulated_; }
   outcome write(const std::shared_ptr<write_tracker>& tracker, std::uint64_t offset,
                 std::span<const std::byte> from, const io_options& options,
                 std::error_code& ec) override;

@@ -13,11 +13,13 @@ namespace ucx::detail {
 
 rma_operation* staged_operation::read(std::shared_ptr<peer_region> region, ucp_rkey_h key,
                                       std::uint64_t offset, std::span<std::byte> into,
+                                      std::shared_ptr<const void> keeper,
                                       clock::time_point deadline, std::error_code& ec) {
   region->endpoint().make_staged();
   staged_operation* const made = region->endpoint().worker().pool_of<staged_operation>().take();
   made->keeps_ = region;
   made->into_ = into;
+  made->lands_in_ = std::move(keeper);
   made->begin(std::move(region), nullptr, offset, into.size(), deadline);
   return made->join(key, offset, ec);
 }
@@ -70,6 +72,7 @@ bool staged_operation::rebind(std::span<std::byte> into) noexcept {
 
 void staged_operation::recycle() noexcept {
   keeps_.reset();
+  lands_in_.reset();
   into_ = {};
   from_ = {};
   forget();

@@ -1,4 +1,4 @@
-// A read or write by RMA that UCX emulates, in pieces through the connection's memory.
+// A read or write by RMA that UCX emulates, in pieces.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,18 @@
 
 namespace ucx::detail {
 
-/// UCX has memory of the connection's only. So it ends at once where it is given up, and the
-/// connection stays. Pieces that UCX has by then may still reach the peer.
+/// UCX has memory of the connection's only, or memory that the pieces keep. So it ends at once
+/// where it is given up, and the connection stays. Pieces that UCX has by then may still reach the
+/// peer.
 class staged_operation final : public rma_operation, private staged_transfer {
  public:
   /// Like the functions of `rma_operation`. A write is done when UCX has all of the bytes.
+  /// `keeper`: null, or what keeps `into`, where UCX may then write behind the end of a read that
+  /// failed.
   static rma_operation* read(std::shared_ptr<peer_region> region, ucp_rkey_h key,
                              std::uint64_t offset, std::span<std::byte> into,
-                             clock::time_point deadline, std::error_code& ec);
+                             std::shared_ptr<const void> keeper, clock::time_point deadline,
+                             std::error_code& ec);
   static rma_operation* write(std::shared_ptr<peer_region> region, ucp_rkey_h key,
                               std::shared_ptr<write_tracker> tracker, std::uint64_t offset,
                               std::span<const std::byte> from, clock::time_point deadline,

@@ -49,9 +49,19 @@ class transfer_path {
   // Accesses that were checked, between the owner's memory and the caller's, which is the host's.
   virtual outcome read(std::uint64_t offset, std::span<std::byte> into, const io_options& options,
                        std::error_code& ec) = 0;
+  /// As `read`, into memory that `keeper` keeps: the transport may write there behind the end of a
+  /// read that failed.
+  virtual outcome read_kept(std::uint64_t offset, std::span<std::byte> into,
+                            const std::shared_ptr<const void>& keeper, const io_options& options,
+                            std::error_code& ec) {
+    static_cast<void>(keeper);
+    return read(offset, into, options, ec);
+  }
   virtual outcome write(const std::shared_ptr<write_tracker>& tracker, std::uint64_t offset,
                         std::span<const std::byte> from, const io_options& options,
                         std::error_code& ec) = 0;
+  /// Returns whether a read by a transport that is given up ends at once, and harms no other.
+  virtual bool leaves_reads_at_once() const noexcept { return false; }
   /// Returns whether it would take such an access now.
   virtual bool takes(access wanted) const noexcept = 0;
 

@@ -169,15 +169,19 @@ void remote_region_core::look_at_owner() noexcept {
   if (in_place_) endpoint_.worker().look_now_and_then();
 }
 
-operation* remote_region_core::start_read(std::uint64_t offset, std::span<std::byte> into,
-                                          const io_options& options, std::error_code& ec) {
+operation* remote_region_core::start_read_kept(std::uint64_t offset, std::span<std::byte> into,
+                                               const std::shared_ptr<const void>& keeper,
+                                               const io_options& options, std::error_code& ec) {
   look_at_owner();
   if ((ec = check(offset, into.size(), access::read)) || into.empty()) return nullptr;
   const bool device = is_on_device(into, ec);
   if (ec) return nullptr;
   if (device) return read_into_device(offset, into, options, ec);
   if (chosen_.path && !options.verify) {
-    if (const auto taken = chosen_.path->read(offset, into, options, ec)) return *taken;
+    transfer_path& path = *chosen_.path;
+    const auto taken = keeper ? path.read_kept(offset, into, keeper, options, ec)
+                              : path.read(offset, into, options, ec);
+    if (taken) return *taken;
   }
   return by_message_.read(offset, into, options, nullptr, ec);
 }

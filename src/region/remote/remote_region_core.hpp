@@ -55,7 +55,13 @@ class remote_region_core final : public peer_region,
 
   /// Each starts an operation; nothing is returned if it ended within the call, and `ec` says how.
   operation* start_read(std::uint64_t offset, std::span<std::byte> into, const io_options& options,
-                        std::error_code& ec);
+                        std::error_code& ec) {
+    return start_read_kept(offset, into, nullptr, options, ec);
+  }
+  /// `keeper`: see `transfer_path::read_kept`. Null where the memory is the caller's.
+  operation* start_read_kept(std::uint64_t offset, std::span<std::byte> into,
+                             const std::shared_ptr<const void>& keeper, const io_options& options,
+                             std::error_code& ec);
   operation* start_write(const std::shared_ptr<write_tracker>& tracker, std::uint64_t offset,
                          std::span<const std::byte> from, const io_options& options,
                          std::error_code& ec);

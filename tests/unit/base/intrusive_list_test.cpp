@@ -57,6 +57,16 @@ TEST_F(IntrusiveList, KeepsTheOrderOfAdding) {
   EXPECT_EQ(list_.size(), 5U);
 }
 
+TEST_F(IntrusiveList, AddsInFrontToo) {
+  list_.push_front(elements_[1]);
+  list_.push_back(elements_[2]);
+  list_.push_front(elements_[0]);
+  EXPECT_EQ(contents(list_), (std::vector{0, 1, 2}));
+  EXPECT_EQ(list_.size(), 3U);
+  list_.remove(elements_[0]);
+  EXPECT_EQ(list_.front(), &elements_[1]);
+}
+
 TEST_F(IntrusiveList, RemovesAtBothEndsAndInTheMiddle) {
   add_all();
   for (const std::size_t index : {2U, 0U, 4U}) {

@@ -16,13 +16,12 @@
 #include <vector>
 
 #include "connection/staged_transfers.hpp"
+#include "foreign_pair.hpp"
 #include "support/basics/mentions.hpp"
 #include "support/bytes/pattern.hpp"
 #include "support/replaced/shortage.hpp"
-#include "support/simulated/simulated_pair.hpp"
 #include "ucx/access.hpp"
 #include "ucx/error.hpp"
-#include "ucx/memory_region.hpp"
 #include "ucx/remote_atomic.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/request.hpp"
@@ -32,37 +31,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t foreign_size = 4096;
-
-simulated_pair_options hardware() {
-  simulated_pair_options options;
-  options.link.emulated_rma = false;
-  options.link.resources = {"self/memory0", "rc_mlx5/mlx5_0:1"};
-  return options;
-}
-
-/// The owner has this library, but the reader is told of its key alone.
-struct foreign_pair {
-  explicit foreign_pair(const simulated_pair_options& options, std::size_t size = foreign_size)
-      : pair(options), memory(pattern(size)) {}
-
-  endpoint connect(bool plain = true) {
-    endpoint made(pair.reader, pair.owner.address(), {.plain_peer = plain});
-    made.wait_connected();
-    return made;
-  }
-  remote_descriptor descriptor(access granted = access::read_write) const {
-    const remote_descriptor own = owned.descriptor();
-    return remote_descriptor::of_key(own.address, own.size, own.remote_key, granted);
-  }
-
-  simulated_pair pair;
-  std::vector<std::byte> memory;
-  memory_region owned{pair.owner_context, std::span(memory), access::read_write};
-};
-
 TEST(ForeignRegion, IsReachedByHardwareWithoutAMessage) {
-  foreign_pair all(hardware());
+  foreign_pair all(by_hardware());
   const endpoint connection = all.connect();
   EXPECT_EQ(connection.state(), connection_state::active);
   remote_region region(connection, all.descriptor());
@@ -80,7 +50,7 @@ TEST(ForeignRegion, IsReachedByHardwareWithoutAMessage) {
 }
 
 TEST(ForeignRegion, IsCheckedHere) {
-  foreign_pair all(hardware());
+  foreign_pair all(by_hardware());
   const endpoint connection = all.connect();
   remote_region region(connection, all.descriptor(access::read));
   std::vector<std::byte> some(8);
@@ -92,7 +62,7 @@ TEST(ForeignRegion, IsCheckedHere) {
 }
 
 TEST(ForeignRegion, HasNothingThatItsOwnerWouldAnswer) {
-  foreign_pair all(hardware());
+  foreign_pair all(by_hardware());
   const endpoint connection = all.connect();
   remote_region region(connection, all.descriptor());
   std::error_code ec;
@@ -111,7 +81,7 @@ TEST(ForeignRegion, HasNothingThatItsOwnerWouldAnswer) {
 }
 
 TEST(ForeignRegion, NeverGoesByMessageToAPeerThatAnswers) {
-  foreign_pair all(hardware());
+  foreign_pair all(by_hardware());
   const endpoint connection = all.connect(false);
   remote_region region(connection, all.descriptor());
   EXPECT_EQ(region.transfer_method(), transfer_method::rma);
@@ -152,7 +122,7 @@ TEST(ForeignRegion, OverEmulatedRmaIsForTrustedPeers) {
 }
 
 TEST(ForeignRegion, ThatIsGivenUpTakesTheConnection) {
-  foreign_pair all(hardware());
+  foreign_pair all(by_hardware());
   const endpoint connection = all.connect();
   remote_region region(connection, all.descriptor());
   all.pair.reader_process.faults().delay(call::get, 10s);
@@ -165,14 +135,13 @@ TEST(ForeignRegion, ThatIsGivenUpTakesTheConnection) {
 
 // Over RMA that UCX emulates, bytes go through memory of the connection's.
 
-constexpr std::size_t long_size = std::size_t{3} << 20U;
 constexpr std::size_t two_pieces = 2 * detail::staged_transfers::longest_read;
 
 TEST(StagedTransfer, ThatIsGivenUpLeavesTheConnection) {
-  foreign_pair all({}, long_size);
+  foreign_pair all({}, long_foreign_size);
   const endpoint connection = all.connect();
   remote_region region(connection, all.descriptor(), {.trusted_peer = true});
-  std::vector<std::byte> into(long_size);
+  std::vector<std::byte> into(long_foreign_size);
   all.pair.reader_process.faults().delay(call::get, 10s, 2);
   std::error_code ec;
   region.read_at(0, into, {.timeout = 1s}, ec);
@@ -187,10 +156,10 @@ TEST(StagedTransfer, ThatIsGivenUpLeavesTheConnection) {
 }
 
 TEST(StagedTransfer, ThatIsCanceledEndsAtOnce) {
-  foreign_pair all({}, long_size);
+  foreign_pair all({}, long_foreign_size);
   const endpoint connection = all.connect();
   remote_region region(connection, all.descriptor(), {.trusted_peer = true});
-  std::vector<std::byte> into(long_size);
+  std::vector<std::byte> into(long_foreign_size);
   all.pair.reader_process.faults().delay(call::get, 10s, 1);
   request read = region.start_read_at(0, into);
   const request behind = region.start_read_at(0, std::span(into).first(8));
@@ -247,10 +216,10 @@ TEST(StagedTransfer, OfAReadKeepsItsMemoryWhereOrderIsLost) {
 }
 
 TEST(StagedTransfer, HasABoundOfWhatUcxHas) {
-  foreign_pair all({}, long_size);
+  foreign_pair all({}, long_foreign_size);
   const endpoint connection = all.connect();
   remote_region region(connection, all.descriptor(), {.trusted_peer = true});
-  std::vector<std::byte> into(long_size);
+  std::vector<std::byte> into(long_foreign_size);
   all.pair.reader_process.faults().delay(call::get, 60s, 0);
   std::error_code ec;
   for (int i = 0; i < 10; ++i) region.read_at(0, into, {.timeout = 1s}, ec);
@@ -265,7 +234,7 @@ TEST(StagedTransfer, HasABoundOfWhatUcxHas) {
 
 /// Whatever sizes come one after the other.
 TEST(StagedTransfer, KeepsBoundedMemory) {
-  foreign_pair all({}, long_size);
+  foreign_pair all({}, long_foreign_size);
   const endpoint connection = all.connect();
   remote_region region(connection, all.descriptor(), {.trusted_peer = true});
   const auto in_use = [] {
@@ -288,11 +257,11 @@ TEST(StagedTransfer, KeepsBoundedMemory) {
 }
 
 TEST(StagedTransfer, KeepsTheOrderOfWritesAndTheirFlush) {
-  foreign_pair all({}, long_size);
+  foreign_pair all({}, long_foreign_size);
   const endpoint connection = all.connect();
   remote_region region(connection, all.descriptor(), {.trusted_peer = true});
-  const std::vector<std::byte> first = pattern(long_size, 3);
-  const std::vector<std::byte> second = pattern(long_size - 5, 9);
+  const std::vector<std::byte> first = pattern(long_foreign_size, 3);
+  const std::vector<std::byte> second = pattern(long_foreign_size - 5, 9);
   request one = region.start_write_at(0, first);
   request two = region.start_write_at(5, second);
   request all_there = region.start_flush();
@@ -304,10 +273,10 @@ TEST(StagedTransfer, KeepsTheOrderOfWritesAndTheirFlush) {
 }
 
 TEST(StagedTransfer, ThatTimesOutEndsTheFlushBehindIt) {
-  foreign_pair all({}, long_size);
+  foreign_pair all({}, long_foreign_size);
   const endpoint connection = all.connect();
   remote_region region(connection, all.descriptor(), {.trusted_peer = true});
-  const std::vector<std::byte> from = pattern(long_size, 3);
+  const std::vector<std::byte> from = pattern(long_foreign_size, 3);
   all.pair.reader_process.faults().delay(call::put, 10s, 1);
   request write = region.start_write_at(0, from, {.timeout = 1s});
   request flush = region.start_flush({.timeout = 2s});
@@ -329,10 +298,10 @@ TEST(StagedTransfer, ThatTimesOutEndsTheFlushBehindIt) {
 
 TEST(StagedTransfer, EndsWithItsConnection) {
   for (const call each : {call::get, call::put}) {
-    foreign_pair all({}, long_size);
+    foreign_pair all({}, long_foreign_size);
     const endpoint connection = all.connect();
     remote_region region(connection, all.descriptor(), {.trusted_peer = true});
-    std::vector<std::byte> some(long_size);
+    std::vector<std::byte> some(long_foreign_size);
     all.pair.reader_process.faults().fail_late(each, UCS_ERR_CONNECTION_RESET, 3);
     std::error_code ec;
     request begun =
@@ -349,11 +318,11 @@ TEST(StagedTransfer, EndsWithItsConnection) {
 
 TEST(StagedTransfer, ThatUcxHasIsLeftToItWhenTheConnectionCloses) {
   for (const bool handles_first : {false, true}) {
-    foreign_pair all({}, long_size);
+    foreign_pair all({}, long_foreign_size);
     std::optional<endpoint> connection(all.connect());
     std::optional<remote_region> region(std::in_place, *connection, all.descriptor(),
                                         remote_region_options{.trusted_peer = true});
-    std::vector<std::byte> into(long_size);
+    std::vector<std::byte> into(long_foreign_size);
     all.pair.reader_process.faults().delay(call::get, 60s, 1);
     std::error_code ec;
     region->read_at(0, into, {.timeout = 1s}, ec);
@@ -373,10 +342,10 @@ TEST(StagedTransfer, ThatUcxHasIsLeftToItWhenTheConnectionCloses) {
 
 /// A write is done before the peer has answered.
 TEST(StagedTransfer, ConnectionIsClosedWhenWritesWereAnswered) {
-  foreign_pair all({}, long_size);
+  foreign_pair all({}, long_foreign_size);
   endpoint connection = all.connect();
   remote_region region(connection, all.descriptor(), {.trusted_peer = true});
-  const std::vector<std::byte> from = pattern(long_size, 3);
+  const std::vector<std::byte> from = pattern(long_foreign_size, 3);
   region.write_at(0, from);
   all.pair.reader_process.faults().delay(call::ep_flush, 60s, 1);
   connection.close(close_mode::abort);
@@ -389,8 +358,8 @@ TEST(StagedTransfer, ConnectionIsClosedWhenWritesWereAnswered) {
 }
 
 TEST(StagedTransfer, LeavesAFewConnectionsToUcx) {
-  foreign_pair all({}, long_size);
-  std::vector<std::byte> into(long_size);
+  foreign_pair all({}, long_foreign_size);
+  std::vector<std::byte> into(long_foreign_size);
   constexpr unsigned more_than_enough = 20;
   for (unsigned i = 0; i < more_than_enough; ++i) {
     endpoint connection = all.connect();
@@ -409,7 +378,7 @@ TEST(ForeignRegion, SaysResetWhereUcxSaysCanceled) {
   for (const call each : {call::get, call::put, call::ep_flush}) {
     for (const bool late : {false, true}) {
       SCOPED_TRACE(std::string(to_string(each)) + (late ? ", late" : ""));
-      foreign_pair all(hardware());
+      foreign_pair all(by_hardware());
       const endpoint connection = all.connect();
       remote_region region(connection, all.descriptor());
       fault_plan& faults = all.pair.reader_process.faults();
@@ -429,7 +398,7 @@ TEST(ForeignRegion, SaysResetWhereUcxSaysCanceled) {
 }
 
 TEST(PlainConnection, SendsAndTakesNoMessages) {
-  foreign_pair all(hardware());
+  foreign_pair all(by_hardware());
   endpoint connection = all.connect();
   std::vector<std::byte> some(8);
   std::error_code ec;
@@ -453,7 +422,7 @@ TEST(PlainConnection, ToARegionOfThisLibraryHasNoMessagesEither) {
 }
 
 TEST(PlainConnection, OutlivesSilenceAndCloses) {
-  foreign_pair all(hardware());
+  foreign_pair all(by_hardware());
   endpoint connection = all.connect();
   remote_region region(connection, all.descriptor());
   all.pair.network.advance(60s);
@@ -480,7 +449,7 @@ TEST(PlainConnection, IsHeldToItsTerms) {
 }
 
 TEST(PlainConnection, IsFencedWithoutItsPeer) {
-  foreign_pair all(hardware());
+  foreign_pair all(by_hardware());
   endpoint connection = all.connect();
   remote_region region(connection, all.descriptor());
   all.pair.reader_process.faults().delay(call::put, 60s);
@@ -494,7 +463,7 @@ TEST(PlainConnection, IsFencedWithoutItsPeer) {
 }
 
 TEST(PlainConnection, WhoseWiringFailsFails) {
-  foreign_pair all(hardware());
+  foreign_pair all(by_hardware());
   for (const bool late : {false, true}) {
     if (late)
       all.pair.reader_process.faults().fail_late(call::ep_flush, UCS_ERR_UNREACHABLE);
@@ -509,7 +478,7 @@ TEST(PlainConnection, WhoseWiringFailsFails) {
 }
 
 TEST(PlainConnection, WhoseWiringTakesTooLongTimesOut) {
-  foreign_pair all(hardware());
+  foreign_pair all(by_hardware());
   all.pair.reader_process.faults().delay(call::ep_flush, 60s);
   endpoint connection(all.pair.reader, all.pair.owner.address(),
                       {.connect_timeout = 2s, .plain_peer = true});
@@ -536,7 +505,7 @@ TEST(PlainConnection, ThatIsNotWiredInTimeIsLeftToUcx) {
 
 /// Returns whether anything was short while such a connection was made.
 bool connect_without_memory(std::uint64_t point) {
-  foreign_pair all(hardware());
+  foreign_pair all(by_hardware());
   const worker_address where = all.pair.owner.address();
   std::optional<endpoint> connection;
   std::uint64_t failed = 0;
