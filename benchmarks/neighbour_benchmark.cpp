@@ -1,28 +1,22 @@
 // What is left for a client of a server by TLS while another one does its worst.
 #include <benchmark/benchmark.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <memory>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bad_neighbour.hpp"
 #include "comparison.hpp"
+#include "matrix_server.hpp"
 #include "network.hpp"
 #include "ucx/client.hpp"
-#include "ucx/publication.hpp"
 #include "ucx/remote_region.hpp"
-#include "ucx/server.hpp"
 #include "ucx/token_file.hpp"
 #include "ucx/url.hpp"
 
@@ -56,61 +50,6 @@ class tokens {
 
  private:
   const std::filesystem::path folder_;
-};
-
-/// A forked process that serves "matrix" by TLS, on the owner's core.
-class tls_server_process {
- public:
-  explicit tls_server_process(const std::string& token_file) {
-    std::array<int, 2> told = {};
-    std::array<int, 2> quit = {};
-    if (::pipe(told.data()) != 0 || ::pipe(quit.data()) != 0) throw std::runtime_error("no pipe");
-    child_ = ::fork();
-    if (child_ < 0) throw std::runtime_error("no process for the server");
-    if (child_ == 0) {
-      ::close(told[0]);
-      ::close(quit[1]);
-      ::_exit(serve(token_file, told[1], quit[0]));
-    }
-    ::close(told[1]);
-    ::close(quit[0]);
-    quit_ = quit[1];
-    for (char c = 0; ::read(told[0], &c, 1) == 1 && c != '\n';) url_ += c;
-    ::close(told[0]);
-    if (url_.empty()) throw std::runtime_error("the server has died");
-  }
-  ~tls_server_process() {
-    ::close(quit_);
-    ::waitpid(child_, nullptr, 0);
-  }
-  tls_server_process(const tls_server_process&) = delete;
-  tls_server_process& operator=(const tls_server_process&) = delete;
-  const std::string& url() const noexcept { return url_; }
-
- private:
-  static int serve(const std::string& token_file, int tell, int quit) {
-    try {
-      become_owner();
-      context_options chosen{.transports = {"tls"}, .share_memory = false};
-      chosen.token_file = token_file;
-      server named({.context = chosen});
-      std::vector<std::byte> memory(matrix);
-      const publication shown = named.publish("matrix", std::span(memory), access::read);
-      const std::string line = named.url() + "\n";
-      if (::write(tell, line.data(), line.size()) < 0) return 1;
-      char nothing = 0;
-      while (::read(quit, &nothing, 1) > 0) {
-      }
-      return 0;
-    } catch (const std::exception& failure) {
-      std::fprintf(stderr, "server: %s\n", failure.what());
-      return 1;
-    }
-  }
-
-  ::pid_t child_ = -1;
-  int quit_ = -1;
-  std::string url_;
 };
 
 /// The client that is measured.
@@ -167,7 +106,8 @@ int main(int argc, char** argv) {
   using namespace ucx::benchmarks;
   using habit = bad_neighbour::habit;
   const tokens all;
-  const tls_server_process server(all.file("server"));
+  const matrix_server server({.transports = {"tls"}, .token_file = all.file("server")},
+                             "127.0.0.1:0", matrix);
   bad_neighbour beside;
   pin_to_core(reader_core);
   std::unique_ptr<reader> good;

@@ -16,7 +16,7 @@ import sys
 
 import plots
 
-PROGRAMS = ["stream", "latency", "cpu", "server", "connections", "message", "text", "mapped", "key", "boost",
+PROGRAMS = ["stream", "latency", "cpu", "server", "carrier", "connections", "message", "text", "mapped", "key", "boost",
             "store", "alternatives", "alternatives_host"]
 NETWORKS = {"loopback": "Over the loopback interface, and within one host",
             "namespaces": "Over a pair of interfaces between two namespaces",
@@ -25,6 +25,7 @@ NETWORKS = {"loopback": "Over the loopback interface, and within one host",
 SECTIONS = {"Streams": r"(tcp|host|shm)/(read( verified)?|write|seek\+read|write\+flush)/(?!.* lanes)",
             "Processor time": r"cpu/",
             "Servers": r"server/|.* lanes",
+            "Sockets and TLS": r"carrier/",
             "Messages": r"(tcp|shm)/(round trip|send|rate)/|socket/|by hand/",
             "Text, mapped memory, Boost and stores": r"text/|mapped/|store/|\w+/boost ",
             "Memory by its bare key": r"key/",

@@ -27,7 +27,7 @@ mkdir -p $results
 quietly cmake --preset release -DUCXIO_BUILD_BENCHMARKS=ON -DUCXIO_WITH_BOOST=ON \
   -DUCXIO_BUILD_TESTS=OFF -DUCXIO_BUILD_EXAMPLES=OFF -DUCXIO_BUILD_TOOLS=OFF -DUCXIO_BUILD_DOCS=OFF
 over_a_network=(stream_benchmark latency_benchmark cpu_benchmark server_benchmark)
-on_one_host=(key_benchmark crowd_benchmark flood_benchmark neighbour_benchmark connections_benchmark message_benchmark text_benchmark mapped_benchmark boost_benchmark store_benchmark)
+on_one_host=(carrier_benchmark key_benchmark crowd_benchmark flood_benchmark neighbour_benchmark connections_benchmark message_benchmark text_benchmark mapped_benchmark boost_benchmark store_benchmark)
 quietly cmake --build $build --target "${over_a_network[@]}" "${on_one_host[@]}" stream_contender
 
 read -r load _ </proc/loadavg

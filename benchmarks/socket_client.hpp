@@ -1,4 +1,5 @@
-// Streams of bytes from and to a `socket_owner`: by the system's calls, or by Asio's iostream.
+// Streams of bytes from and to a `socket_owner`: by the system's calls, by Asio's iostream
+// or by TLS (`bare_tls.hpp`).
 #pragma once
 
 #include <chrono>
@@ -36,7 +37,9 @@ std::unique_ptr<byte_connection> connect_asio(const ::sockaddr_in& owner);
 class socket_client {
  public:
   socket_client(const socket_owner& owner, std::unique_ptr<byte_connection> connection)
-      : connection_(std::move(connection)), size_(owner.size()) {}
+      : socket_client(owner.size(), std::move(connection)) {}
+  socket_client(std::size_t size, std::unique_ptr<byte_connection> connection)
+      : connection_(std::move(connection)), size_(size) {}
 
   /// Returns the calls of `call` bytes in a second; a pass of writing ends with a flush.
   double read(std::size_t call, std::chrono::nanoseconds duration);

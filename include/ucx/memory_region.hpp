@@ -143,10 +143,10 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
   std::optional<notification> take_notification();
 
   /// Withdraws the region: later accesses by message fail at the peer with `errc::revoked`. Returns
-  /// when no answer of this process reads the memory any more. A peer that does not take its answer
-  /// within `heartbeat_timeout` is dropped. Inside a handler the call can not wait: peers of that
-  /// handler's worker that have not taken their answers yet are dropped at once. RDMA hardware may
-  /// go on serving peers. For it and mapped memory see `docs/reference/regions.md`, "Withdrawal".
+  /// when no answer of this process reads the memory any more. Over UCX a peer that does not take
+  /// its answer within `heartbeat_timeout` is dropped. Inside a handler the call can not wait: such
+  /// peers of that handler's worker are dropped at once. RDMA hardware may go on serving peers. For
+  /// it, mapped memory and sockets see `docs/reference/regions.md`, "Withdrawal".
   /// Threads: other threads may use the workers that serve it meanwhile. No handler of a worker
   /// that only one thread may use runs here.
   void close() noexcept;

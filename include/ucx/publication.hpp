@@ -79,9 +79,10 @@ class [[nodiscard]] UCXIO_EXPORT publication {
   bool is_open() const noexcept;
 
   /// Withdraws the name. Clients that have it open are told, and their accesses fail with
-  /// `errc::revoked`. Returns when no answer of this process reads the memory any more. A client
-  /// that does not take its answer within the worker's `heartbeat_timeout` is dropped. For RDMA
-  /// hardware and mapped memory see `memory_region::close()`. Idempotent.
+  /// `errc::revoked`. Returns when no answer of this process reads the memory any more. Over
+  /// sockets it waits for no client. Over UCX, one that does not take its answer within the
+  /// worker's `heartbeat_timeout` is dropped. For RDMA hardware and mapped memory see
+  /// `memory_region::close()`. Idempotent.
   void close() noexcept;
 
  private:

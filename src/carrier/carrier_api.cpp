@@ -288,7 +288,7 @@ class carrier_api final : public ucp_api {
   void request_cancel(ucp_worker_h worker, void* request) override {
     of(worker).withdraw_place(request);
   }
-  bool withdraw_send(void* request, bool may_drop) noexcept override {
+  withdrawn_send withdraw_send(void* request, bool may_drop) noexcept override {
     auto& sent = *static_cast<carrier_request*>(request);
     return sent.worker->withdraw(sent, may_drop);
   }

@@ -277,17 +277,17 @@ void carrier_worker::end(carrier_request& request, ucs_status_t status) noexcept
   if (ended_.size() == 1) wake();
 }
 
-bool carrier_worker::withdraw(carrier_request& request, bool may_drop) noexcept {
+withdrawn_send carrier_worker::withdraw(carrier_request& request, bool may_drop) noexcept {
   if (may_drop && request.waits_in != nullptr) {
     request.waits_in->remove(request);
     end(request, UCS_ERR_CANCELED);  // flushes behind it end when the socket has room
-    return true;
+    return withdrawn_send::dropped;
   }
   try {
     request.keep_copy();  // nothing of one that has ended
-    return true;
+    return withdrawn_send::copied;
   } catch (const std::bad_alloc&) {
-    return false;
+    return withdrawn_send::kept;
   }
 }
 

@@ -22,6 +22,7 @@
 #include "carrier/carrier_timer.hpp"
 #include "carrier/payload_buffer.hpp"
 #include "carrier/tls.hpp"
+#include "ucp/withdrawn_send.hpp"
 
 namespace ucx::detail {
 
@@ -111,7 +112,7 @@ class carrier_worker final : private token_observer {
   void end(carrier_request& request, ucs_status_t status) noexcept;
   void free(carrier_request& request) noexcept;
   /// See `ucp_api::withdraw_send`.
-  bool withdraw(carrier_request& request, bool may_drop) noexcept;
+  withdrawn_send withdraw(carrier_request& request, bool may_drop) noexcept;
   bool has_untold() const noexcept { return !ended_.empty(); }
 
   /// The context's, of users at Unix sockets.    REQUIRES: it outlives the worker.

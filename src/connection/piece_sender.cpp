@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "connection/endpoint_core.hpp"
 #include "connection/frame_sender.hpp"
@@ -31,24 +32,31 @@ void piece_sender::prepare_pieces(endpoint_core& endpoint, std::size_t size) noe
   first_ = {};
 }
 
-void piece_sender::stop_pieces() noexcept {
+bool piece_sender::stop_pieces() noexcept {
   stopped_ = true;
+  bool all_go = true;
   for (sent_piece* piece = in_flight_.front(); piece != nullptr;) {
     sent_piece* next = in_flight_.next(*piece);
-    if (may_leave(*piece)) {
+    const withdrawn_send end = withdraw(*piece);
+    if (end != withdrawn_send::kept) {
       in_flight_.remove(*piece);
       piece->owner = nullptr;
-      piece->endpoint->quota().copy_left();
+      piece->is_left_copy = end == withdrawn_send::copied;
+      if (piece->is_left_copy) piece->endpoint->quota().copy_left();
     }
+    all_go = all_go && end != withdrawn_send::dropped;
     piece = next;
   }
+  return all_go;
 }
 
-/// Returns whether UCX has nothing of the caller's in this piece, from here on.
-bool piece_sender::may_leave(const sent_piece& piece) const noexcept {
-  if (!piece.endpoint->detects_failure()) return true;
-  if (piece.request == nullptr || !piece.endpoint->quota().may_leave_copy()) return false;
-  return piece.endpoint->worker().api().withdraw_send(piece.request, may_drop_pieces());
+/// Of a connection, one piece has begun at most: where the others are dropped, copies are few.
+withdrawn_send piece_sender::withdraw(const sent_piece& piece) const noexcept {
+  if (!piece.endpoint->detects_failure()) return withdrawn_send::copied;  // when it was made
+  const bool may_drop = may_drop_pieces();
+  const bool may_copy = may_drop || piece.endpoint->quota().may_leave_copy();
+  if (piece.request == nullptr || !may_copy) return withdrawn_send::kept;
+  return piece.endpoint->worker().api().withdraw_send(piece.request, may_drop);
 }
 
 void piece_sender::send_pieces() {
@@ -165,8 +173,8 @@ void piece_sender::on_sent(void* request, ucs_status_t status, void* argument) {
     owner->send_pieces();
     return;
   }
+  if (std::exchange(sent.is_left_copy, false)) endpoint.quota().copy_taken();
   endpoint.worker().part<piece_shelf>().give_back(sent);
-  endpoint.quota().copy_taken();
   endpoint.transfer_ended();
   if (status != UCS_OK && status != UCS_ERR_CANCELED) endpoint.lost(status);
 }

@@ -43,8 +43,9 @@ class piece_sender {
   void prepare_pieces(endpoint_core& endpoint, std::size_t size) noexcept;
   /// Hands UCX what there is room for, then calls `pieces_moved()`.
   void send_pieces();
-  /// Sends no further piece, and leaves the copies to UCX.
-  void stop_pieces() noexcept;
+  /// Sends no further piece, and leaves the copies to UCX. Returns whether none of the others was
+  /// dropped.
+  bool stop_pieces() noexcept;
   /// Called when nothing or less than before is in UCX's hands; the last thing done here, so it may
   /// end the object.
   virtual void pieces_moved() = 0;
@@ -91,7 +92,7 @@ class piece_sender {
   void post();
   void take_back(sent_piece& piece, std::size_t size) noexcept;
   void ended(sent_piece& sent, ucs_status_t status);
-  bool may_leave(const sent_piece& piece) const noexcept;
+  withdrawn_send withdraw(const sent_piece& piece) const noexcept;
 
   endpoint_core* endpoint_ = nullptr;
   frame first_;

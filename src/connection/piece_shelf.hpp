@@ -21,7 +21,8 @@ struct piece_tag {};
 struct sent_piece : list_hook<piece_tag> {
   piece_sender* owner = nullptr;  ///< Null, where the sender has left its copy to UCX.
   endpoint_core* endpoint = nullptr;
-  void* request = nullptr;  ///< UCX's; null while it has none.
+  void* request = nullptr;    ///< UCX's; null while it has none.
+  bool is_left_copy = false;  ///< The connection's quota counts it.
   frame::bytes header = {};
   std::vector<std::byte> copy = {};
   staging_buffer staged = {};  ///< The payload where it came out of a device's memory.

@@ -441,7 +441,7 @@ void send_operation::give_up_for(std::error_code why, bool tell_peer) noexcept {
 /// which bounds these copies.
 void send_operation::take_back_whole() noexcept {
   if (lent_ != lent::header_and_payload || whole_ == nullptr) return;
-  if (worker().api().withdraw_send(whole_, false)) lent_ = lent::header;
+  if (worker().api().withdraw_send(whole_, false) == withdrawn_send::copied) lent_ = lent::header;
 }
 
 void send_operation::connection_failed(std::error_code why) noexcept {

@@ -19,6 +19,7 @@
 #include "base/time_source.hpp"
 #include "os/lockable_memory.hpp"
 #include "os/rdma_port.hpp"
+#include "ucp/withdrawn_send.hpp"
 #include "ucx/peer_identity.hpp"
 
 namespace ucx::detail {
@@ -107,10 +108,12 @@ class ucp_api : public time_source {
   virtual void request_cancel(ucp_worker_h worker, void* request) = 0;
   virtual void request_free(void* request) = 0;
   /// The bytes of a send that has not ended are the caller's again: the rest of a message that has
-  /// begun is copied. One that has not may be dropped where `may_drop`, and ends with
-  /// UCS_ERR_CANCELED. It is told of as it would have been. Returns whether that is so: UCX can
-  /// not, nor the library without memory.
-  virtual bool withdraw_send(void* /*request*/, bool /*may_drop*/) noexcept { return false; }
+  /// begun is copied. One that has not begun may be dropped where `may_drop`, and ends with
+  /// UCS_ERR_CANCELED. It is told of as it would have been. UCX can not, nor the library without
+  /// memory.
+  virtual withdrawn_send withdraw_send(void* /*request*/, bool /*may_drop*/) noexcept {
+    return withdrawn_send::kept;
+  }
 
   // Descriptors of files beside messages, which UCX does not carry.
   /// Returns whether the connection carries them.

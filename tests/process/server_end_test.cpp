@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -13,18 +14,22 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "support/basics/changed_variable.hpp"
 #include "support/basics/soon.hpp"
 #include "support/bytes/pattern.hpp"
+#include "support/files/temporary_directory.hpp"
 #include "support/process/test_peer.hpp"
 #include "support/transports/ipv6.hpp"
 #include "support/transports/network.hpp"
 #include "support/transports/ucx_server.hpp"
+#include "support/transports/url_scheme.hpp"
 #include "ucx/error.hpp"
 #include "ucx/publication.hpp"
 #include "ucx/server.hpp"
+#include "ucx/token_file.hpp"
 #include "ucx/url.hpp"
 #include "ucx/version.hpp"
 
@@ -124,6 +129,67 @@ TEST_F(ServerOfStoppedClients, ClosesInTimeAndMayBeMadeAnew) {
     EXPECT_EQ(reader(by_six).ask("read 0 10 1"), "no") << "the bytes are others";
   }
 }
+
+/// A server without UCX. Its client is a process that has stopped in the middle of reads.
+class StoppedClientOverSockets : public testing::TestWithParam<std::string> {
+ protected:
+  static constexpr std::size_t size = std::size_t{48} << 20U;  // no socket takes so much
+
+  /// What would wait for the client ends no test in time.
+  static server_options served(const url_scheme& by) {
+    server_options made = by.server();
+    made.worker.heartbeat_interval = 600s;
+    made.worker.heartbeat_timeout = 1200s;
+    return made;
+  }
+  /// Starts a client that reads the memory without end, and stops it.
+  void stop_reader() {
+    const changed_variable token("UCXIO_TOKEN", token_.empty() ? nullptr : token_.c_str());
+    reader_.emplace("tcp");
+    reader_->ask("client " + serving_->url());
+    reader_->ask("open_name m read");
+    reader_->ask("churn read " + std::to_string(size) + " 2");
+    reader_->process().stop();
+  }
+
+  const temporary_directory secrets_;
+  const url_scheme by_{GetParam(), secrets_ / ""};
+  const std::string token_ =
+      by_.name == "tls" ? token_file(by_.context().token_file).create("reader") : std::string();
+  std::vector<std::byte> memory_ = pattern(size);
+  std::optional<server> serving_{std::in_place, served(by_)};
+  publication shown_ = serving_->publish("m", std::span(memory_), access::read);
+  std::optional<test_peer> reader_;
+};
+
+TEST_P(StoppedClientOverSockets, LeavesMemoryAndStaysConnected) {
+  stop_reader();
+  shown_.close();
+  std::fill(memory_.begin(), memory_.end(), std::byte{0xDD});
+  EXPECT_EQ(serving_->statistics().clients, 1U);
+  reader_->process().resume();
+  const std::string said = reader_->hear();
+  EXPECT_NE(said.find(make_error_code(errc::revoked).message()), std::string::npos) << said;
+  EXPECT_EQ(reader_->ask("list"), "0");
+}
+
+TEST_P(StoppedClientOverSockets, HoldsUpNoEndOfTheServer) {
+  stop_reader();
+  std::atomic<bool> ended{false};
+  std::jthread ending([&] {
+    serving_->close();
+    ended = true;
+  });
+  EXPECT_TRUE(soon([&] { return ended.load(); }));
+  reader_->process().kill();
+}
+
+INSTANTIATE_TEST_SUITE_P(By, StoppedClientOverSockets, testing::Values("socket", "unix"),
+                         [](const auto& each) { return each.param; });
+#if UCXIO_HAS_TLS
+INSTANTIATE_TEST_SUITE_P(Secure, StoppedClientOverSockets, testing::Values("tls"),
+                         [](const auto& each) { return each.param; });
+#endif
 
 }  // namespace
 }  // namespace ucx::test

@@ -43,9 +43,18 @@ class read_answer final : public piece_sender, public list_hook<answer_tag> {
     stop_pieces();
     pieces_moved();
   }
+  /// Ends it now, where that can be: what has begun to go is copied, the rest is refused. May end
+  /// the object.
+  void withdraw() {
+    const bool was_stopped = stopped();
+    const bool all_go = stop_pieces();
+    if (!was_stopped && !(all_go && all_posted())) refuse_rest();
+    pieces_moved();
+  }
 
  private:
   friend class region_service;
+  bool may_drop_pieces() const noexcept override { return true; }
   void pieces_moved() override {
     if (peer().status()) stop_pieces();
     if (!stopped() && !all_posted() && !region_service::may_read(peer(), *region_)) {
@@ -59,6 +68,7 @@ class read_answer final : public piece_sender, public list_hook<answer_tag> {
   }
 
   void refuse_rest() noexcept {
+    if (peer().handle() == nullptr || peer().status()) return;
     try {
       service_->refuse(peer(), asked_, errc::revoked);
     } catch (const std::bad_alloc&) {  // nothing reports it later
@@ -223,6 +233,18 @@ void region_service::connection_failed(const driven_connection& connection) {
   extras_.connection_failed(connection);
   files_.connection_failed(connection);
   devices_.connection_failed(connection);
+}
+
+void region_service::withdraw(const counted_region& region) {
+  // UCX has the memory until the peer has taken what was sent. Its readers get what they asked for.
+  for (read_answer* answer = worker_.api().is_ucx() ? nullptr : answers_.front();
+       answer != nullptr;) {
+    read_answer* next = answers_.next(*answer);
+    if (&answer->region() == &region) answer->withdraw();
+    answer = next;
+  }
+  files_.withdraw(region);
+  devices_.withdraw(region);
 }
 
 void region_service::cut_off(const counted_region& region) {

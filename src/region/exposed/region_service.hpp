@@ -56,11 +56,8 @@ class region_service {
   /// Returns whether an answer reads `region` now.
   bool answering(const counted_region& region) const noexcept;
   /// Ends what can be ended of the answers from `region` without dropping connections: those from
-  /// files, whose bytes are copies.
-  void withdraw(const counted_region& region) {
-    files_.withdraw(region);
-    devices_.withdraw(region);
-  }
+  /// files, whose bytes are copies, and those over sockets. The peer is refused the rest.
+  void withdraw(const counted_region& region);
   /// Drops the connections whose answers read `region`.
   void cut_off(const counted_region& region);
   /// Ends what is under way to a connection that is lost, and not in UCX's hands.

@@ -38,6 +38,7 @@
 #include "support/bytes/pattern.hpp"
 #include "support/files/temporary_directory.hpp"
 #include "support/transports/url_scheme.hpp"
+#include "ucp/withdrawn_send.hpp"
 #include "ucx/client.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
@@ -59,6 +60,7 @@ using detail::owned_descriptor;
 using detail::preamble;
 using detail::segment_head;
 using detail::tls_session;
+using detail::withdrawn_send;
 
 constexpr unsigned given_up_id = 255;
 constexpr std::size_t given_up_size = std::size_t{256} << 10U;
@@ -146,10 +148,10 @@ class GivenUpSend : public testing::TestWithParam<std::string> {
     const ucs_status_ptr_t sent = endpoint_->send(given_up_id, {}, payload, params);
     // It is a copy, as the library's short messages are.
     if (UCS_PTR_IS_PTR(sent)) {
-      ASSERT_TRUE(detail::socket_api().withdraw_send(sent, false));
+      ASSERT_EQ(detail::socket_api().withdraw_send(sent, false), withdrawn_send::copied);
     }
   }
-  static bool withdraw(void* request, bool may_drop) {
+  static withdrawn_send withdraw(void* request, bool may_drop) {
     return detail::socket_api().withdraw_send(request, may_drop);
   }
 
@@ -233,7 +235,7 @@ TEST_P(GivenUpSend, GoesOnAsACopyWhereItHasBegun) {
     go_on();
     ASSERT_TRUE(hear(heard));
     ASSERT_FALSE(ended.status) << "the socket has taken all";
-    EXPECT_TRUE(withdraw(request, true)) << "it has begun, and is not dropped";
+    EXPECT_EQ(withdraw(request, true), withdrawn_send::copied) << "it has begun";
     std::fill(header->begin(), header->end(), std::byte{0xEE});
     std::fill(payload->begin(), payload->end(), std::byte{0xEE});
     header.reset();
@@ -263,7 +265,8 @@ TEST_P(GivenUpSend, IsDroppedWhereItHasNotBegunAndMayBe) {
     ASSERT_NE(waiting, nullptr);
     ASSERT_NE(say({}, third, ended[2]), nullptr);
     go_on();
-    EXPECT_TRUE(withdraw(waiting, may_drop));
+    EXPECT_EQ(withdraw(waiting, may_drop),
+              may_drop ? withdrawn_send::dropped : withdrawn_send::copied);
     std::fill(second->begin(), second->end(), std::byte{0xEE});
     second.reset();
     EXPECT_TRUE(holds_pattern(hear_message().payload, 1));
@@ -297,8 +300,8 @@ TEST_P(GivenUpSend, HoldsUpNoFlush) {
   };
   params.user_data = &ended[2];
   ASSERT_TRUE(UCS_PTR_IS_PTR(endpoint_->flush(params)));
-  EXPECT_TRUE(withdraw(waiting, true));
-  EXPECT_TRUE(withdraw(begun, true));
+  EXPECT_EQ(withdraw(waiting, true), withdrawn_send::dropped);
+  EXPECT_EQ(withdraw(begun, true), withdrawn_send::copied);
   first.reset();
   second.reset();
   go_on();
@@ -318,7 +321,7 @@ TEST_P(GivenUpSend, EndsWithItsConnection) {
   void* const request = say({}, *payload, ended);
   ASSERT_NE(request, nullptr);
   go_on();
-  EXPECT_TRUE(withdraw(request, true));
+  EXPECT_EQ(withdraw(request, true), withdrawn_send::copied);
   payload.reset();
   const ucp_request_param_t plain = {};
   const ucs_status_ptr_t closing = endpoint_->close(plain);
