@@ -1,4 +1,4 @@
-// UCX's second context of a context: for RMA with memory of CUDA devices, by RDMA hardware.
+// Transfers by UCX's second context of a context: RMA with memory of CUDA devices, by hardware.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -24,7 +24,9 @@
 #include "ucp/forked_ucp.hpp"
 #include "ucp/ucp_api.hpp"
 #include "ucx/context.hpp"
+#include "worker/plane_connections.hpp"
 #include "worker/plane_transfer.hpp"
+#include "worker/plane_worker.hpp"
 
 namespace ucx::detail {
 
@@ -41,8 +43,6 @@ class device_plane : public std::enable_shared_from_this<device_plane> {
                                                     std::shared_ptr<logger> log);
   device_plane(const device_plane&) = delete;
   device_plane& operator=(const device_plane&) = delete;
-  ~device_plane();
-
   /// Ends transfers and connections by force, and the thread. On that thread it returns at once:
   /// the last reference to a worker may go there. A thread that hangs is left alone after
   /// `longest_close`: it keeps what it needs. REQUIRES: nothing is mapped in its context.
@@ -52,14 +52,16 @@ class device_plane : public std::enable_shared_from_this<device_plane> {
   /// Returns whether it is that of a process that this one was forked from: its thread is not here.
   bool is_inherited() const noexcept { return made_.is_inherited(); }
   /// Returns UCX's context, in which any thread may map memory.
-  ucp_context_h handle() const noexcept { return context_; }
+  ucp_context_h handle() const noexcept { return worker_->context(); }
   /// Returns the address of UCX's worker: the planes of peers connect to it.
-  const std::vector<std::byte>& address() const noexcept { return address_; }
+  const std::vector<std::byte>& address() const noexcept { return worker_->address(); }
   const std::shared_ptr<logger>& log() const noexcept { return log_; }
 
   /// Returns the connection to the plane with that address, or a new one where there is none, or it
   /// is lost. Nothing is sent before its first transfer. It goes with its last key.
-  std::shared_ptr<plane_peer> peer(std::span<const std::byte> address);
+  std::shared_ptr<plane_peer> peer(std::span<const std::byte> address) {
+    return connections_.peer(address);
+  }
   /// Returns a key to memory of `peer`, for its transfers. It is unpacked at the first of them, and
   /// destroyed when nothing holds it any more.
   std::shared_ptr<plane_key> key(std::shared_ptr<plane_peer> peer,
@@ -83,10 +85,9 @@ class device_plane : public std::enable_shared_from_this<device_plane> {
     bool over = false;
   };
 
-  device_plane(ucp_api& api, std::shared_ptr<logger> log) : api_(api), log_(std::move(log)) {}
-  result<void> init(const context_options& options, const std::vector<std::string>& devices);
-  result<void> check_memory() const;
-  result<void> make_worker();
+  device_plane(ucp_api& api, std::shared_ptr<logger> log, std::unique_ptr<plane_worker> worker,
+               owned_descriptor wake)
+      : api_(api), log_(std::move(log)), worker_(std::move(worker)), wake_(std::move(wake)) {}
   result<void> start_thread();
   void serve() noexcept;
   bool round();
@@ -94,39 +95,25 @@ class device_plane : public std::enable_shared_from_this<device_plane> {
   bool take_new();
   bool look_at(plane_transfer& each) noexcept;
   static cuda::result work_before(const plane_transfer& each) noexcept;
-  ucs_status_t ready(plane_key& key) noexcept;
   void begin(plane_transfer& each) noexcept;
   void flush(plane_transfer& each) noexcept;
   void over(plane_transfer& each, ucs_status_t status) noexcept;
-  bool drop_lost() noexcept;
-  bool drop_unheld();
-  void drop(plane_peer& peer) noexcept;
-  void destroy_keys(const plane_peer& peer) noexcept;
-  bool has_transfers(const plane_peer& peer) const noexcept;
   void end() noexcept;
   static void on_moved(void* request, ucs_status_t status, void* self);
-  static void on_closed(void* request, ucs_status_t status, void* self);
-  static void on_lost(void* self, ucp_ep_h endpoint, ucs_status_t status);
 
   ucp_api& api_;
   const std::shared_ptr<logger> log_;
   const process_stamp made_;
   const std::shared_ptr<thread_end> end_ = std::make_shared<thread_end>();
-  ucp_context_h context_ = nullptr;
-  ucp_worker_h worker_ = nullptr;
-  int event_fd_ = -1;
-  owned_descriptor wake_;
-  std::vector<std::byte> address_;
+  const std::unique_ptr<plane_worker> worker_;
+  const owned_descriptor wake_;
+  plane_connections connections_{api_};
 
   std::mutex mutex_;
   bool stopping_ = false;
   std::vector<std::shared_ptr<plane_transfer>> new_;
-  std::vector<std::shared_ptr<plane_peer>> peers_;
-  std::vector<std::shared_ptr<plane_key>> keys_;
 
-  // The thread's.
-  std::vector<std::shared_ptr<plane_transfer>> active_;
-  std::size_t closing_ = 0;  // requests of UCX's that close endpoints
+  std::vector<std::shared_ptr<plane_transfer>> active_;  // the thread's
 };
 
 }  // namespace ucx::detail
