@@ -39,30 +39,23 @@ result<std::shared_ptr<device_plane>> device_plane::make(ucp_api& api,
                                                          const context_options& options,
                                                          const std::vector<std::string>& devices,
                                                          std::shared_ptr<logger> log) {
-  auto worker = plane_worker::make(api, options, devices);
-  if (!worker) return std::move(worker).why();
   owned_descriptor wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake) return failure{errc::too_many_files, "an event descriptor for device memory"};
-  const std::shared_ptr<device_plane> made(
-      new device_plane(api, std::move(log), *std::move(worker), std::move(wake)));
-  if (made->log_->writes(log_level::info)) {
-    made->log_->write(
-        log_level::info,
-        "device memory may go by RMA, by a second context of UCX's: " + made->worker_->resources());
-  }
-  if (auto ready = made->start_thread(); !ready) return std::move(ready).why();
+  const std::shared_ptr<device_plane> made(new device_plane(api, std::move(log), std::move(wake)));
+  if (auto ready = made->start_thread(options, devices); !ready) return std::move(ready).why();
   return made;
 }
 
-result<void> device_plane::start_thread() {
+result<void> device_plane::start_thread(context_options options, std::vector<std::string> devices) {
   try {
     const blocked_signals meanwhile;
-    std::thread([kept = shared_from_this(), end = end_]() mutable {
+    std::thread([kept = shared_from_this(), end = end_, options = std::move(options),
+                 devices = std::move(devices)]() mutable {
       {
         const std::lock_guard guard(end->mutex);
         end->serving = std::this_thread::get_id();
       }
-      kept->serve();
+      kept->set_up(options, devices) ? kept->serve() : kept->cancel_new();
       kept.reset();
       const std::lock_guard guard(end->mutex);
       end->over = true;
@@ -72,6 +65,51 @@ result<void> device_plane::start_thread() {
     return failure{errc::busy, "no thread to be had for transfers of device memory"};
   }
   return {};
+}
+
+/// Returns whether UCX has made its part.
+bool device_plane::set_up(const context_options& options,
+                          const std::vector<std::string>& devices) noexcept {
+  std::optional<failure> why_not;
+  try {
+    auto made = plane_worker::make(api_, options, devices);
+    if (made) {
+      worker_ = *std::move(made);
+    } else {
+      why_not = std::move(made.why());
+    }
+    tell_of_worker(why_not);
+  } catch (const std::bad_alloc&) {
+    worker_.reset();
+    why_not = failure{errc::no_memory};
+  }
+  const std::lock_guard guard(mutex_);
+  why_not_made_ = std::move(why_not);
+  is_settled_ = true;
+  settled_.notify_all();
+  return worker_ != nullptr;
+}
+
+void device_plane::tell_of_worker(const std::optional<failure>& why_not) const {
+  if (!log_->writes(log_level::info)) return;
+  log_->write(log_level::info,
+              why_not ? "device memory does not go by RMA between hosts: " + why_not->text
+                      : "device memory may go by RMA, by a second context of UCX's: " +
+                            worker_->resources());
+}
+
+result<void> device_plane::wait_made() {
+  std::unique_lock guard(mutex_);
+  if (!settled_.wait_for(guard, longest_making, [this] { return is_settled_; })) {
+    return failure{errc::not_supported, "UCX has not made a second context in time"};
+  }
+  if (why_not_made_) return *why_not_made_;
+  return {};
+}
+
+std::optional<failure> device_plane::why_not_made() const {
+  const std::lock_guard guard(mutex_);
+  return why_not_made_;
 }
 
 void device_plane::close() noexcept {
@@ -102,6 +140,7 @@ std::error_code device_plane::start(std::shared_ptr<plane_transfer> wanted) noex
   {
     const std::lock_guard guard(mutex_);
     if (stopping_) return errc::closed;
+    if (why_not_made_) return why_not_made_->code;
     try {
       new_.push_back(std::move(wanted));
     } catch (const std::bad_alloc&) {
@@ -265,16 +304,19 @@ void device_plane::sleep() noexcept {
   ::eventfd_read(wake_.get(), &woken);
 }
 
-/// Ends all, and UCX's worker.
-void device_plane::end() noexcept {
+void device_plane::cancel_new() noexcept {
   std::vector<std::shared_ptr<plane_transfer>> never_begun;
   {
     const std::lock_guard guard(mutex_);
     never_begun.swap(new_);
   }
-  connections_.lose();
   for (const std::shared_ptr<plane_transfer>& each : never_begun) over(*each, UCS_ERR_CANCELED);
-  never_begun.clear();
+}
+
+/// Ends all, and UCX's worker.
+void device_plane::end() noexcept {
+  connections_.lose();
+  cancel_new();
   connections_.drop_lost();
   const clock::time_point until = api_.now() + longest_end;
   const auto is_over = [](const auto& each) { return each->stage_ == plane_transfer::stage::over; };
