@@ -16,8 +16,6 @@ export UCX_HANDLE_ERRORS=none
 # what comes by an IPv4 address of soft-RoCE, unless it is told not to look (ud_ep.c): after 50 s each connection would be
 # lost, "Endpoint timeout".
 export UCX_UD_VERBS_ETH_DGID_CHECK=n UCX_WARN_UNUSED_ENV_VARS=n
-# Soft-RoCE of Linux 6.12 ends processes of UCX (up to 1.22) by its reports: docs/how-to/rdma.md.
-export UCX_IB_ASYNC_EVENTS=n
 . tests/rdma/device.sh
 
 step() { # NAME COMMAND...
@@ -66,7 +64,8 @@ receive_messages() { # PORT
 serve_plain() { # address|HOST
   rm -f /tmp/plain.*
   mkfifo /tmp/plain.in
-  UCX_SOCKADDR_TLS_PRIORITY=rdmacm "$bin/ucxio-plain-peer" rc,ud,self "$1" own 1000000 <>/tmp/plain.in >/tmp/plain.out 2>&1 &
+  # Soft-RoCE of Linux 6.12 ends processes of UCX (up to 1.22) by its reports: docs/how-to/rdma.md.
+  UCX_IB_ASYNC_EVENTS=n UCX_SOCKADDR_TLS_PRIORITY=rdmacm "$bin/ucxio-plain-peer" rc,ud,self "$1" own 1000000 <>/tmp/plain.in >/tmp/plain.out 2>&1 &
   echo $! >/tmp/plain.pid
   await /tmp/plain.out . && cat /tmp/plain.out
 }
