@@ -92,9 +92,12 @@ std::vector<rdma_port> rdma_ports(const rdma_folders& where) {
   std::vector<rdma_port> all;
   each_entry(where.devices.c_str(), [&](std::string_view device) {
     const fs::path ports = fs::path(where.devices) / device / "ports";
+    // It names the interface of soft-RoCE.
+    const bool is_software = !first_word(fs::path(where.devices) / device / "parent").empty();
     each_entry(ports.c_str(), [&](std::string_view port) {
       rdma_port found{std::string(device) + ':' + std::string(port), read_state(ports / port)};
       found.hindrance = find_hindrance(ports / port, found, device, where);
+      found.is_software = is_software;
       all.push_back(std::move(found));
     });
   });

@@ -14,6 +14,7 @@ struct rdma_port {
   /// Those that its addresses (GIDs) belong to, as "eth0" and "eth0.100" of RoCE. None where the
   /// system names none, as of InfiniBand, or was not asked.
   std::vector<std::string> interfaces = {};
+  bool is_software = false;  ///< Soft-RoCE: the kernel plays the adapter.
 
   bool is_usable() const noexcept { return state.empty() || state == "ACTIVE"; }
 };

@@ -44,7 +44,9 @@ struct wanted_call {
 /// It is done when it is over, and no access of the peer to its windows runs any more. A peer that
 /// does not let go in time loses the connection.
 /// Its send knows whether it was sent: that is asked when it matters.
-class call_operation final : public looked_at_operation, public list_hook<exchanged_call_tag> {
+class call_operation final : public operation,
+                             public looked_at_operation,
+                             public list_hook<exchanged_call_tag> {
  public:
   static constexpr std::size_t most_idle = 256;
 

@@ -45,11 +45,12 @@ result<void> default_settings::choose() {
   let_in_many();
   choose_shared_memory();
   tell_segments();
+  do_without_events();
   return {};
 }
 
 /// A port with a hindrance is none that UCX could use, whatever its state is.
-bool default_settings::finds_rdma() const {
+bool default_settings::finds_rdma(bool software_alone) const {
   static constexpr std::array<std::string_view, 7> verbs{
       "rc_verbs", "rc_mlx5", "dc_mlx5", "ud_verbs", "ud_mlx5", "gga_mlx5", "srd"};
   if (std::none_of(verbs.begin(), verbs.end(), [this](auto each) { return allows(each); })) {
@@ -58,7 +59,8 @@ bool default_settings::finds_rdma() const {
   const std::string devices = without_blanks(asked_.in_force("NET_DEVICES", "UCX_NET_DEVICES"));
   const std::vector<rdma_port> ports = api_.rdma_ports();
   return std::any_of(ports.begin(), ports.end(), [&](const rdma_port& each) {
-    return each.is_usable() && each.hindrance.empty() && allows_device(devices, each.name);
+    return each.is_usable() && each.hindrance.empty() && allows_device(devices, each.name) &&
+           (each.is_software || !software_alone);
   });
 }
 
@@ -162,6 +164,17 @@ void default_settings::tell_segments() {
   constexpr const char* key = "ADDRESS_VERSION";
   if (!allows("tcp") || counts_on_rdma_ || segment_size_ > largest_told_segment) return;
   if (!is_told(key)) set(key, "v2");
+}
+
+/// Soft-RoCE may report twice that a queue pair has drained (Linux 6.12). UCX up to 1.22 ends the
+/// process where both come before its next round (uct_ib_device_async_event_schedule_callback).
+/// Without the reports UCX keeps the queue pairs of connections that have ended until their worker
+/// goes, as it did before Linux had them.
+void default_settings::do_without_events() {
+  constexpr const char* key = "IB_ASYNC_EVENTS";
+  const std::string spelling = find_configuration_key(key, version_).spellings.front();
+  const bool told = asked_.find(spelling) != nullptr || inherited("UCX_IB_ASYNC_EVENTS") != nullptr;
+  if (counts_on_rdma_ && !told && finds_rdma(true)) set(key, "n");
 }
 
 /// UCX may find `/dev/shm` too small. It looks for space when it makes a context, and takes it when

@@ -45,10 +45,11 @@ class default_settings {
   void connect_without_blocking();
   void let_in_many();
   void tell_segments();
+  void do_without_events();
   void choose_shared_memory();
 
   bool allows(std::string_view transport) const { return allowed_.allows(transport); }
-  bool finds_rdma() const;
+  bool finds_rdma(bool software_alone = false) const;
   bool is_told(const char* key) const;
   void set(const char* key, const std::string& value);
 

@@ -34,7 +34,8 @@ void finish_here(operation& operation) {
   const std::chrono::nanoseconds longest = operation.worker().options().heartbeat_timeout;
   driven_connection& connection = *operation.connection();
   auto* const looks = dynamic_cast<looked_at_operation*>(&operation);
-  const bool may_be_dropped = connection.detects_failure();
+  const bool may_be_dropped =
+      connection.detects_failure() && (looks == nullptr || looks->ends_with_connection());
   turn_ucx(operation, looks, may_be_dropped ? std::chrono::nanoseconds(moment) : longest);
   if (!operation.done() && may_be_dropped) {
     connection.fail(make_error_code(errc::connection_reset),

@@ -100,6 +100,11 @@ std::string usable_ports(const ucp_api& ucx) {
   return names;
 }
 
+/// Returns whether a later try may succeed.
+bool may_be_had_later(std::error_code why) noexcept {
+  return why == errc::no_memory || why == errc::busy || why == errc::too_many_files;
+}
+
 }  // namespace
 
 bool asks_for_sockets(const context_options& options) noexcept {
@@ -292,24 +297,33 @@ context_core::~context_core() {
   if (handle_ != nullptr && owned_ && !leaves_ucx_) api().cleanup(handle_);
 }
 
-result<device_plane*> context_core::plane() {
+result<std::shared_ptr<device_plane>> context_core::plane() {
   if (is_inherited()) return failure{errc::forked_child, "moving device memory by RMA"};
-  const std::lock_guard guard(plane_mutex_);
-  if (plane_) return plane_.get();
-  if (!why_no_plane_) {
-    auto made = make_plane();
-    if (made) {
-      plane_ = *std::move(made);
-      return plane_.get();
-    }
-    why_no_plane_ = std::move(made.why());
-    const bool was_asked_for = recipe_ && recipe_->options.device_rma;
-    if (was_asked_for && log_->writes(log_level::info)) {
-      log_->write(log_level::info,
-                  "device memory does not go by RMA between hosts: " + why_no_plane_->text);
-    }
+  std::unique_lock guard(plane_mutex_);
+  if (plane_) {
+    std::optional<failure> why_not = plane_->why_not_made();
+    if (!why_not) return plane_;
+    if (!may_be_had_later(why_not->code)) return *std::move(why_not);
+    plane_.reset();
   }
-  return *why_no_plane_;
+  if (why_no_plane_) return *why_no_plane_;
+  auto made = make_plane();
+  if (made) return plane_ = *std::move(made);
+  failure why_not = std::move(made.why());
+  if (!may_be_had_later(why_not.code)) why_no_plane_ = why_not;
+  guard.unlock();
+  const bool was_asked_for = recipe_ && recipe_->options.device_rma;
+  if (was_asked_for && log_->writes(log_level::info)) {
+    log_->write(log_level::info, "device memory does not go by RMA between hosts: " + why_not.text);
+  }
+  return why_not;
+}
+
+result<std::shared_ptr<device_plane>> context_core::made_plane() {
+  auto found = plane();
+  if (!found) return found;
+  if (auto made = (*found)->wait_made(); !made) return std::move(made).why();
+  return found;
 }
 
 result<std::shared_ptr<device_plane>> context_core::make_plane() const {

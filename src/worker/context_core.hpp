@@ -118,9 +118,12 @@ class context_core : public std::enable_shared_from_this<context_core> {
   // Its parts. Safe from any thread.
   region_table& regions() noexcept { return regions_; }
   context_workers& workers() noexcept { return workers_; }
-  /// Returns UCX's second context, for memory of devices; it is made at the first call. Errors:
-  /// feature_disabled, not_supported, and why there is none; likewise at each further call.
-  result<device_plane*> plane();
+  /// Returns what has UCX's second context, for memory of devices. A thread begins to make that at
+  /// the first call. Errors: feature_disabled, not_supported, and why there is none; likewise at
+  /// each further call. A lack of memory or of threads is not for good: then it tries.
+  result<std::shared_ptr<device_plane>> plane();
+  /// As `plane()`, and waits until UCX has made it.
+  result<std::shared_ptr<device_plane>> made_plane();
   /// It sees the ends of peers' processes.
   process_watcher& processes() noexcept { return *processes_; }
 

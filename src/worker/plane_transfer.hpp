@@ -21,6 +21,7 @@
 namespace ucx::detail {
 
 class device_plane;
+class plane_connections;
 
 /// The connection of a plane to that of a peer.
 class plane_peer {
@@ -35,16 +36,25 @@ class plane_peer {
 
   /// Returns why it was lost; UCS_OK where it was not. From any thread.
   ucs_status_t lost() const noexcept { return lost_.load(); }
+  /// It is lost, unless it was already: its thread ends it by force. From any thread.
+  void lose(ucs_status_t why) noexcept {
+    ucs_status_t none = UCS_OK;
+    lost_.compare_exchange_strong(none, why);
+  }
 
  private:
   friend class device_plane;
+  friend class plane_connections;
+  class plane_connections;
 
   bool has(std::span<const std::byte> address) const noexcept;
 
   const std::size_t length_;
   std::vector<std::byte> address_;  // behind which UCX may look for its end
   std::atomic<ucs_status_t> lost_{UCS_OK};
-  ucp_ep_h endpoint_ = nullptr;  // the thread's
+  // The thread's.
+  ucp_ep_h endpoint_ = nullptr;
+  std::size_t in_ucx_ = 0;  // transfers
 };
 
 /// A key to memory of a peer.
@@ -59,6 +69,8 @@ class plane_key {
 
  private:
   friend class device_plane;
+  friend class plane_connections;
+  class plane_connections;
 
   const std::shared_ptr<plane_peer> peer_;
   const std::vector<std::byte> packed_;

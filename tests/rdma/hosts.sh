@@ -87,11 +87,11 @@ pipe_meets() { # EVENT EXPRESSION
   result=0
   meets pipe-on "$1" "$2" || result=1
   case $1 in
-    client-*) other_has await /tmp/drain ^ended || result=1 ;;
+    client-killed) other_has await /tmp/drain ^ended || result=1 ;;
   esac
   on_other "cat /tmp/drain; kill -9 \$(cat /tmp/drain.pid) || true"
   case $1 in
-    client-*) grep -qE "$lost" /tmp/on_other || { echo "the reader does not say that the writer was lost"; result=1; } ;;
+    client-killed) grep -qE "$lost" /tmp/on_other || { echo "the reader does not say that the writer was lost"; result=1; } ;;
   esac
   return $result
 }

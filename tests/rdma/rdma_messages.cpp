@@ -22,6 +22,7 @@
 #include <ucx/listener.hpp>
 #include <ucx/memory_region.hpp>
 #include <ucx/message.hpp>
+#include <ucx/version.hpp>
 #include <ucx/worker.hpp>
 
 namespace {
@@ -133,6 +134,12 @@ class sender {
   std::vector<std::byte> bytes_ = std::vector<std::byte>(longest);
 };
 
+/// UCX 1.16 to 1.18 have the sender's processor answer a GET (docs/how-to/rdma.md).
+bool gets_are_emulated() {
+  const ucx::version_number used = ucx::ucx_version();
+  return !(used < ucx::version_number{1, 16}) && used < ucx::version_number{1, 19};
+}
+
 constexpr ucx::feature with_rma = ucx::feature::rma | ucx::feature::am | ucx::feature::wakeup;
 constexpr ucx::feature without_rma = ucx::feature::am | ucx::feature::wakeup;
 
@@ -151,7 +158,8 @@ void send(const std::string& to) {
     std::cout << (fetches ? "by RMA: " : "in pieces: ") << spent.sends << " sends here, "
               << spent.packets << " packets from here, " << theirs.packets << " from there\n";
     require(theirs.wrong == 0, "the bytes are right");
-    require(fetches == (spent.sends < 100), "the payload is sent in pieces where it is not read");
+    const bool is_read = fetches && !gets_are_emulated();
+    require(is_read == (spent.sends < 100), "the payload is sent in pieces where it is not read");
   }
 }
 
@@ -182,7 +190,7 @@ void measure(const std::string& to) {
           static_cast<long long>(theirs.packets / count),
           static_cast<long long>(spent.sends / count), took.count() / static_cast<double>(count));
       std::fflush(stdout);
-      const bool is_fetched = fetches && size >= least_fetched;
+      const bool is_fetched = fetches && size >= least_fetched && !gets_are_emulated();
       require(is_fetched == (spent.sends / count < 8), "only what is not read is sent in pieces");
     }
   }

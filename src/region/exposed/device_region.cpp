@@ -99,7 +99,7 @@ void device_region::lend() {
 /// Memory that moves between the device and the host, managed memory, is not registered.
 void device_region::register_for_adapters() {
   if (place_.kind != memory_kind::cuda) return;
-  const auto plane = context().plane();
+  const auto plane = context().made_plane();
   if (!plane) return;
   auto made = plane_memory::map(**plane, memory_.get()->context(), where_, granted());
   if (made) {

@@ -1,5 +1,6 @@
 #include "region/paths/device_rma_path.hpp"
 
+#include <optional>
 #include <utility>
 
 #include "connection/endpoint_core.hpp"
@@ -13,23 +14,28 @@ namespace ucx::detail {
 /// Has the byte in itself, so that it needs nothing of the path's.
 class device_rma_path::probe final : public plane_transfer {
  public:
-  explicit probe(std::shared_ptr<plane_state> state) : state_(std::move(state)) {
+  probe(std::shared_ptr<device_plane> plane, std::shared_ptr<plane_state> state)
+      : plane_(std::move(plane)), state_(std::move(state)) {
     local = {&byte_, 1};
   }
 
  private:
   void ended() noexcept override {
     if (status() == UCS_OK) return state_->opened();
+    if (std::optional<failure> why_not = plane_->why_not_made()) {
+      return state_->lacks_plane(std::move(why_not->text));
+    }
     const ucs_status_t lost = key->peer().lost();
-    if (lost != UCS_OK) return state_->failed(false, false, status(), lost);
-    state_->refused(false, false, status());
+    if (lost == UCS_OK && !plane_state::is_refusal(status())) return state_->not_opened(status());
+    state_->failed(false, false, status(), lost);
   }
 
+  const std::shared_ptr<device_plane> plane_;
   const std::shared_ptr<plane_state> state_;
   std::byte byte_{};
 };
 
-result<std::unique_ptr<transfer_path>> device_rma_path::open(peer_region& region, bool at_once) {
+result<std::unique_ptr<transfer_path>> device_rma_path::open(peer_region& region) {
   const remote_descriptor& told = region.descriptor();
   if (told.kind != memory_kind::cuda) {
     return failure{errc::not_supported, "it is no memory of a CUDA device"};
@@ -47,12 +53,12 @@ result<std::unique_ptr<transfer_path>> device_rma_path::open(peer_region& region
     return failure{errc::not_supported, "the address for adapters is none that UCX could read"};
   }
   worker_core& worker = region.endpoint().worker();
-  const auto found = worker.context().plane();
-  if (!found) return found.why();
-  device_plane& plane = **found;
+  auto found = worker.context().plane();
+  if (!found) return std::move(found).why();
+  const std::shared_ptr<device_plane>& plane = *found;
   const bool is_read = includes(told.granted, access::read) && told.size != 0;
-  plane_move::way there{&plane, plane.key(plane.peer(told.device_rma.worker), told.device_rma.key),
-                        std::make_shared<plane_state>(plane.log(), is_read),
+  plane_move::way there{plane, plane->key(plane->peer(told.device_rma.worker), told.device_rma.key),
+                        std::make_shared<plane_state>(plane->log(), is_read),
                         told.device_rma.address};
   std::unique_ptr<device_rma_path> made(new device_rma_path(region, std::move(there)));
   if (!is_read) {
@@ -61,15 +67,11 @@ result<std::unique_ptr<transfer_path>> device_rma_path::open(peer_region& region
   }
   made->probe_ = made->start_probe();
   if (!made->probe_) return failure{errc::no_memory, "no memory to try a transfer by RMA"};
-  if (!at_once) return std::unique_ptr<transfer_path>(std::move(made));
-  if (!made->probe_->wait_over(2 * longest_probe) || !made->way_.state->is_open()) {
-    return failure{errc::not_supported, made->complaint()};
-  }
   return std::unique_ptr<transfer_path>(std::move(made));
 }
 
 std::shared_ptr<device_rma_path::probe> device_rma_path::start_probe() {
-  auto started = std::make_shared<probe>(way_.state);
+  auto started = std::make_shared<probe>(way_.plane, way_.state);
   started->key = way_.key;
   started->address = way_.address;
   started->deadline = region_.endpoint().worker().api().now() + longest_probe;
@@ -121,6 +123,8 @@ bool device_rma_path::was_moved(std::uint64_t bytes, std::error_code outcome) {
   account.count_direct(bytes);
   return true;
 }
+
+std::shared_ptr<plane_transfer> device_rma_path::first_transfer() const noexcept { return probe_; }
 
 std::string device_rma_path::complaint() const {
   std::string why = way_.state->complaint();

@@ -21,9 +21,8 @@ namespace ucx::detail {
 /// own probe: UCX refuses before a byte has moved.
 class device_rma_path final : public transfer_path {
  public:
-  /// Where `at_once`, waits for the probe, up to `longest_probe`. Errors: not_supported, and why it
-  /// does not lead there; feature_disabled.
-  static result<std::unique_ptr<transfer_path>> open(peer_region& region, bool at_once);
+  /// Waits for nothing. Errors: not_supported, and why it does not lead there; feature_disabled.
+  static result<std::unique_ptr<transfer_path>> open(peer_region& region);
   static constexpr std::chrono::seconds longest_probe{5};
   ~device_rma_path() override { drop_key(); }
 
@@ -42,6 +41,7 @@ class device_rma_path final : public transfer_path {
   bool was_moved(std::uint64_t bytes, std::error_code outcome) override;
 
   bool is_by_adapters() const noexcept override { return true; }
+  std::shared_ptr<plane_transfer> first_transfer() const noexcept override;
   std::string complaint() const override;
   void close() noexcept override { drop_key(); }
   void drop_key() noexcept override;

@@ -64,8 +64,8 @@ result<path_choice> choose_foreign(peer_region& region, transfer_method wanted, 
 }
 
 /// By adapters: out of memory of the host's, or of a device.
-result<std::unique_ptr<transfer_path>> open_rma(peer_region& region, bool at_once) {
-  if (is_copied_by_driver(region.descriptor().kind)) return device_rma_path::open(region, at_once);
+result<std::unique_ptr<transfer_path>> open_rma(peer_region& region) {
+  if (is_copied_by_driver(region.descriptor().kind)) return device_rma_path::open(region);
   return rma_path::open(region, false);
 }
 
@@ -81,7 +81,7 @@ result<path_choice> choose_freely(peer_region& region, owned_descriptor file) {
     return chosen;
   }
   chosen.not_read = std::move(in_place.why().text);
-  auto by_rma = open_rma(region, false);
+  auto by_rma = open_rma(region);
   if (by_rma) {
     chosen.path = *std::move(by_rma);
     return chosen;
@@ -105,7 +105,7 @@ result<path_choice> choose_by_name(peer_region& region, transfer_method wanted, 
     case transfer_method::cma:
       return only(cma_path::open(region));
     case transfer_method::rma:
-      return only(open_rma(region, true));
+      return only(open_rma(region));
     case transfer_method::message:
       if (region.has_answers()) return path_choice{.asked_for = true};
       return region.why_no_answers();

@@ -1,6 +1,7 @@
 #include "region/paths/plane_move.hpp"
 
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "base/if_there_is_memory.hpp"
@@ -11,12 +12,6 @@
 
 namespace ucx::detail {
 namespace {
-
-/// How UCX ends what it would only emulate, or has no transport for.
-bool is_refusal(ucs_status_t status) noexcept {
-  return status == UCS_ERR_CANCELED || status == UCS_ERR_UNSUPPORTED ||
-         status == UCS_ERR_UNREACHABLE || status == UCS_ERR_INVALID_PARAM;
-}
 
 std::string words_of_refusal(bool into_owner, bool with_device, ucs_status_t status) {
   std::string text = "UCX refuses to ";
@@ -30,6 +25,11 @@ std::string words_of_refusal(bool into_owner, bool with_device, ucs_status_t sta
 }
 
 }  // namespace
+
+bool plane_state::is_refusal(ucs_status_t status) noexcept {
+  return status == UCS_ERR_CANCELED || status == UCS_ERR_UNSUPPORTED ||
+         status == UCS_ERR_UNREACHABLE || status == UCS_ERR_INVALID_PARAM;
+}
 
 bool plane_state::may_move(bool into_owner, bool with_device) const noexcept {
   return !lost_.load() && !refused_[into_owner ? 1 : 0][with_device ? 1 : 0].load();
@@ -55,8 +55,23 @@ void plane_state::failed(bool into_owner, bool with_device, ucs_status_t status,
   }));
 }
 
+void plane_state::not_opened(ucs_status_t status) noexcept {
+  tell(if_there_is_memory(
+      [&] { return "the first byte by RMA could not be read (UCX: " + words(status) + ")"; }));
+}
+
+void plane_state::lacks_plane(std::string why) noexcept {
+  lost_.store(true);
+  open_.store(false);
+  complain(std::move(why));
+}
+
 void plane_state::tell(std::string why) noexcept {
   log_->write(log_level::warning, why);
+  complain(std::move(why));
+}
+
+void plane_state::complain(std::string why) noexcept {
   const std::lock_guard guard(mutex_);
   // The state that decides the method goes first.
   if (complaint_.empty() || !open_.load()) complaint_ = std::move(why);
@@ -98,13 +113,26 @@ plane_move::plane_move(worker_core& worker, way there, std::shared_ptr<const cud
       after_(std::move(after)) {}
 
 plane_move::~plane_move() {
-  if (!running_ || there_.plane->is_inherited()) return;
-  running_->leave();
+  if (!let_go()) running_->leave();
+}
+
+bool plane_move::let_go() noexcept {
+  if (!running_) return true;
+  if (there_.plane->is_inherited() || running_->is_over()) {
+    running_->leave();
+    running_.reset();
+    return true;
+  }
+  if (std::exchange(is_given_up_, true)) return false;
   running_->abandon();
   there_.plane->look();
-  if (running_->wait_over(longest_release)) return;
-  there_.plane->log()->write(log_level::error,
-                             "UCX has not let go of memory whose transfer was given up");
+  return false;
+}
+
+void plane_move::look() noexcept {
+  if (!running_ || !running_->is_over()) return;
+  running_->leave();
+  ended(running_->status());
 }
 
 std::error_code plane_move::start(user& told, std::uint64_t offset, std::span<std::byte> bytes,
@@ -118,7 +146,10 @@ std::error_code plane_move::start(user& told, std::uint64_t offset, std::span<st
     made->into_peer = into_owner;
     made->context = context_;
     made->after = after_;
-    if (const std::error_code ec = there_.plane->start(made)) return ec;
+    if (const std::error_code ec = there_.plane->start(made)) {
+      look_for_plane();
+      return ec;
+    }
     running_ = std::move(made);
     return {};
   } catch (const std::bad_alloc&) {
@@ -126,10 +157,24 @@ std::error_code plane_move::start(user& told, std::uint64_t offset, std::span<st
   }
 }
 
+/// Returns whether UCX has made what it needs here.
+bool plane_move::look_for_plane() const {
+  std::optional<failure> why_not = there_.plane->why_not_made();
+  if (why_not) there_.state->lacks_plane(std::move(why_not->text));
+  return !why_not;
+}
+
 void plane_move::ended(ucs_status_t status) {
   const std::shared_ptr<transfer> over = std::exchange(running_, nullptr);
-  if (status == UCS_OK) return user_->moved({});
-  there_.state->failed(over->into_peer, context_ != nullptr, status, there_.key->peer().lost());
+  if (status == UCS_OK) {
+    there_.state->moved(over->into_peer, context_ != nullptr);
+    return user_->moved({});
+  }
+  const ucs_status_t lost = there_.key->peer().lost();
+  // One that was given up tells nothing of the way, unless its connection was lost.
+  if (look_for_plane() && (!is_given_up_ || lost != UCS_OK)) {
+    there_.state->failed(over->into_peer, context_ != nullptr, status, lost);
+  }
   if (over->lacks_work()) return user_->moved(errc::io_error);
   const bool may_come_later = over->into_peer && over->was_taken();
   user_->moved(may_come_later ? errc::connection_reset : errc::canceled);

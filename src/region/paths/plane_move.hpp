@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -30,6 +29,9 @@ class plane_state {
   plane_state(const plane_state&) = delete;
   plane_state& operator=(const plane_state&) = delete;
 
+  /// Returns whether UCX ends so what it would only emulate, or has no transport for.
+  static bool is_refusal(ucs_status_t status) noexcept;
+
   /// Returns whether an access may be tried.
   bool may_move(bool into_owner, bool with_device) const noexcept;
   /// Returns whether reads into the host's memory, or writes out of it, are taken for the
@@ -40,11 +42,20 @@ class plane_state {
   void refused(bool into_owner, bool with_device, ucs_status_t status) noexcept;
   /// A transfer has failed with `status`, over a connection that was `lost`, or was not.
   void failed(bool into_owner, bool with_device, ucs_status_t status, ucs_status_t lost) noexcept;
+  /// The first transfer has failed, and tells nothing of those that follow.
+  void not_opened(ucs_status_t status) noexcept;
+  /// This side has no plane.
+  void lacks_plane(std::string why) noexcept;
+  /// A transfer has succeeded.
+  void moved(bool into_owner, bool with_device) noexcept {
+    if (into_owner != is_read_ && !with_device) opened();
+  }
   /// Returns why bytes go another way; empty where nothing was refused.
   std::string complaint() const;
 
  private:
   void tell(std::string why) noexcept;
+  void complain(std::string why) noexcept;
 
   const std::shared_ptr<logger> log_;
   const bool is_read_;
@@ -58,13 +69,13 @@ class plane_state {
 /// Ends with connection_reset where bytes of a write may still come to the owner. Ends
 /// with io_error where the program's work before it failed: such an access has failed. After any
 /// other error it goes by message. UCX has the caller's memory until its transfer is over. Where
-/// the move is given up, its connection is closed by force, and the move waits for UCX. Under the
-/// worker's lock.
+/// the move is given up, its connection is closed by force, and the move ends when UCX has let go.
+/// Under the worker's lock.
 class plane_move final : public direct_move {
  public:
   /// The way to the owner's memory.
   struct way {
-    device_plane* plane;
+    std::shared_ptr<device_plane> plane;
     std::shared_ptr<plane_key> key;
     std::shared_ptr<plane_state> state;
     std::uint64_t address;  ///< Where the region begins at the owner.
@@ -76,11 +87,12 @@ class plane_move final : public direct_move {
 
   std::error_code start(user& told, std::uint64_t offset, std::span<std::byte> bytes,
                         bool into_owner) override;
+  bool let_go() noexcept override;
+  void look() noexcept override;
 
  private:
-  /// How long UCX may take to let go of memory whose connection was closed.
-  static constexpr std::chrono::seconds longest_release{2};
   class transfer;
+  bool look_for_plane() const;
   void ended(ucs_status_t status);
 
   worker_core& worker_;
@@ -89,6 +101,7 @@ class plane_move final : public direct_move {
   const std::shared_ptr<const stream_mark> after_;
   user* user_ = nullptr;
   std::shared_ptr<transfer> running_;
+  bool is_given_up_ = false;
 };
 
 }  // namespace ucx::detail

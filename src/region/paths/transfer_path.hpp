@@ -20,6 +20,7 @@ struct ucp_rkey;
 namespace ucx::detail {
 
 class operation;
+class plane_transfer;
 class write_tracker;
 
 /// Bytes of the caller's in memory of a device, and who copies them, behind what.
@@ -86,6 +87,8 @@ class transfer_path {
   virtual bool is_withdrawn() const noexcept { return false; }
   /// Returns whether it is the way by adapters between hosts, whatever has become of that.
   virtual bool is_by_adapters() const noexcept { return false; }
+  /// Returns the transfer that tells whether it leads there, where it has begun with one.
+  virtual std::shared_ptr<plane_transfer> first_transfer() const noexcept { return nullptr; }
   /// Returns why it moves less than it might, for people; nothing where there is nothing to say.
   virtual std::string complaint() const { return {}; }
   /// Returns how much of the owner's memory is in huge pages, where that can be seen from here.

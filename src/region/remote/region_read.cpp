@@ -30,15 +30,7 @@ void region_read::begin(std::shared_ptr<remote_region_core> region, std::uint64_
   enter(std::move(region), offset, into.size(), deadline);
 }
 
-void region_read::ask() {
-  if (direct_) {
-    std::error_code ec = errc::revoked;
-    if (region_->path().is_lent()) ec = direct_->start(*this, offset_, into_, false);
-    if (ec) moved(ec);
-    return;
-  }
-  ask_owner();
-}
+void region_read::ask() { is_moving() ? move(into_, false) : ask_owner(); }
 
 /// A step that begins at a copy's end has no caller that would catch bad_alloc.
 template <class Step>
@@ -53,8 +45,12 @@ void region_read::or_give_up(Step step) noexcept {
 /// The bytes are the region's if the owner still lends the memory. Else the owner is asked, and
 /// says what has become of it.
 void region_read::moved(std::error_code outcome) {
+  if (failure_) {  // given up meanwhile
+    forget_mover();
+    return complete(failure_);
+  }
   const bool over = region_->path().was_moved(into_.size(), outcome);
-  direct_.reset();
+  forget_mover();
   if (!over) return or_give_up([this] { ask_owner(); });
   leave();
   complete(outcome);
@@ -77,13 +73,13 @@ bool region_read::was_asked_for(const frame& answer, std::size_t size) const noe
 }
 
 std::span<std::byte> region_read::landing_of(const frame& answer, std::size_t size) noexcept {
-  if (direct_ || copier_ || answer.status != 0 || !was_asked_for(answer, size)) return {};
+  if (is_moving() || copier_ || answer.status != 0 || !was_asked_for(answer, size)) return {};
   return into_.subspan(part_ + static_cast<std::size_t>(answer.offset), size);
 }
 
 void region_read::answered(const frame& answer, std::span<const std::byte> payload) {
   arrival = nullptr;  // the carrier has let go of it
-  if (direct_) return blame_peer("a read was answered that was not asked for");
+  if (is_moving()) return blame_peer("a read was answered that was not asked for");
   if (answer.code != opcode::data) return blame_peer("a read was answered by another frame");
   if (answer.status != 0) return fail_when_copied(status_error(answer.status));
   if (!was_asked_for(answer, payload.size()))
@@ -199,13 +195,14 @@ void region_read::give_up_for(std::error_code why) noexcept {
   leave();
   for (const std::shared_ptr<piece_copy>& each : copies_) each->abandon();
   copies_.clear();
-  direct_.reset();
-  complete(why);
+  const std::error_code first = is_moving() && failure_ ? failure_ : why;
+  if (stop_moving()) return complete(first);
+  failure_ = first;
 }
 
 bool region_read::rebind(std::span<std::byte> into) noexcept {
   if (done() || received_ != 0 || arrival != nullptr || into.size() != into_.size()) return false;
-  if (copier_ || direct_ || !is_on_host(into)) return false;
+  if (copier_ || is_moving() || !is_on_host(into)) return false;
   into_ = into;
   return true;
 }
@@ -213,7 +210,6 @@ bool region_read::rebind(std::span<std::byte> into) noexcept {
 void region_read::recycle() noexcept {
   for (const std::shared_ptr<piece_copy>& each : copies_) each->abandon();
   copies_.clear();
-  direct_.reset();
   copier_.reset();
   after_.reset();
   region_.reset();

@@ -11,17 +11,17 @@
 
 #include "base/clock.hpp"
 #include "cuda/device_copier.hpp"
-#include "region/paths/direct_move.hpp"
 #include "region/remote/arrived_ranges.hpp"
-#include "region/remote/region_question.hpp"
+#include "region/remote/moved_access.hpp"
 
 namespace ucx::detail {
 
-/// The answer's pieces are copied out of UCX's receive buffer inside its callback, so UCX never has
-/// the caller's memory: giving up costs nothing. Sockets read straight into it, and stop at once.
+/// The answer's pieces are copied out of UCX's receive buffer inside its callback. So UCX never has
+/// the caller's memory, unless a mover does. Sockets read straight into it, and stop at once.
+/// Where it has none, giving up costs nothing.
 /// Into a device they go through staging buffers.
 /// There the owner is asked for a part at a time, so that no more comes than these take.
-class region_read final : public region_question, private direct_move::user {
+class region_read final : public moved_access {
  public:
   void begin(std::shared_ptr<remote_region_core> region, std::uint64_t offset,
              std::span<std::byte> into, clock::time_point deadline, bool verify = false);
@@ -32,9 +32,6 @@ class region_read final : public region_question, private direct_move::user {
     copier_ = std::move(copier);
     after_ = std::move(after);
   }
-
-  /// Before begin(): `by` moves the bytes, where it can; the owner is asked where it can not.
-  void move_by(std::unique_ptr<direct_move> by) noexcept { direct_ = std::move(by); }
 
   void ask() override;
   std::span<std::byte> landing_of(const frame& answer, std::size_t size) noexcept override;
@@ -77,7 +74,6 @@ class region_read final : public region_question, private direct_move::user {
   std::span<std::byte> into_;
   std::shared_ptr<device_copier> copier_;
   std::shared_ptr<const stream_mark> after_;
-  std::unique_ptr<direct_move> direct_;              // null once it has failed
   std::vector<std::shared_ptr<piece_copy>> copies_;  // that the driver has, or will have
   std::size_t uncopied_ = 0;
   std::error_code failure_;   // reported when no copies are left

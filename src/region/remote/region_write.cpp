@@ -38,22 +38,20 @@ bool region_write::is_blocking() const noexcept {
 }
 
 void region_write::ask() {
-  if (direct_) {
-    std::error_code ec = errc::revoked;
-    // Only read: the bytes go into the owner's memory.
-    const std::span<std::byte> bytes(const_cast<std::byte*>(from_.data()), from_.size());
-    if (region_->path().is_lent()) ec = direct_->start(*this, offset_, bytes, true);
-    if (ec) moved(ec);
-    return;
-  }
-  send();
+  if (!is_moving()) return send();
+  // Only read: the bytes go into the owner's memory.
+  move({const_cast<std::byte*>(from_.data()), from_.size()}, true);
 }
 
 /// The bytes are written if the owner still lends the memory. Else they go by message, and the
 /// owner says what has become of it.
 void region_write::moved(std::error_code outcome) {
+  if (step_ == step::given_up) {
+    forget_mover();
+    return pieces_moved();
+  }
   const bool over = region_->path().was_moved(length_, outcome);
-  direct_.reset();
+  forget_mover();
   if (!over) return send();
   if (outcome) return give_up_for(outcome);
   confirmed_ = length_;
@@ -170,7 +168,7 @@ void region_write::leave_window() noexcept {
 
 void region_write::answered(const frame& answer, std::span<const std::byte>) {
   if (failure_) return;  // pieces behind the one that was refused
-  if (direct_) return blame_peer("a write was answered that was not sent");
+  if (is_moving()) return blame_peer("a write was answered that was not sent");
   if (answer.code != opcode::written || answer.length == 0 ||
       answer.length > posted() - confirmed_) {
     return blame_peer("a write was answered with what it did not send");
@@ -193,7 +191,7 @@ void region_write::give_up_for(std::error_code why) noexcept {
   stop_pieces();
   for (const std::shared_ptr<piece_copy>& each : ahead_) each->abandon();
   ahead_.clear();
-  direct_.reset();
+  stop_moving();
   region_->window().stops_waiting(*this);
   if (!done() && sending()) {
     move_deadline(after(worker().api().now(), worker().options().heartbeat_timeout));
@@ -205,6 +203,10 @@ void region_write::give_up_for(std::error_code why) noexcept {
 /// Once UCX has had the time to let go of the caller's memory and did not, the connection has to.
 /// That takes a round of UCX's at least.
 void region_write::linger() noexcept {
+  if (is_moving()) {
+    if (stop_moving()) pieces_moved();
+    return;
+  }
   const clock::time_point now = worker().api().now();
   if (done() || now < deadline()) return;
   move_deadline(after(now, worker().options().heartbeat_timeout));
@@ -215,7 +217,7 @@ void region_write::linger() noexcept {
 /// Ends what can end: the request when UCX has let go of the memory, the books when all is
 /// answered.
 void region_write::pieces_moved() {
-  if (sending()) return;
+  if (sending() || is_moving()) return;
   if (!failure_ && confirmed_ < length_ && !(step_ == step::sent && all_posted())) return;
   const bool answered = failure_ || confirmed_ == length_;
   const bool off_the_books = answered && step_ != step::over;
@@ -232,7 +234,6 @@ void region_write::pieces_moved() {
 }
 
 void region_write::recycle() noexcept {
-  direct_.reset();
   tracker_.reset();
   copier_.reset();
   after_.reset();

@@ -13,8 +13,7 @@
 #include "base/clock.hpp"
 #include "connection/piece_sender.hpp"
 #include "cuda/device_copier.hpp"
-#include "region/paths/direct_move.hpp"
-#include "region/remote/region_question.hpp"
+#include "region/remote/moved_access.hpp"
 #include "region/remote/write_window.hpp"
 
 namespace ucx::detail {
@@ -31,10 +30,7 @@ class write_tracker;
 ///     begun, sent | given_up | it has failed; UCX may still have pieces of it
 ///     any of them | over     | all is confirmed, or nothing will be, and UCX has none of it: it is
 ///                 |          | off the books
-class region_write final : public region_question,
-                           private piece_sender,
-                           private direct_move::user,
-                           private write_window::waiter {
+class region_write final : public moved_access, private piece_sender, private write_window::waiter {
  public:
   void begin(std::shared_ptr<remote_region_core> region, std::shared_ptr<write_tracker> tracker,
              std::uint64_t offset, std::span<const std::byte> from, clock::time_point deadline);
@@ -46,9 +42,6 @@ class region_write final : public region_question,
     copier_ = std::move(copier);
     after_ = std::move(after);
   }
-
-  /// Before begin(): `by` moves the bytes, where it can; they are sent where it can not.
-  void move_by(std::unique_ptr<direct_move> by) noexcept { direct_ = std::move(by); }
 
   void ask() override;
   /// There may be room in the region's window again. May end the object.
@@ -99,7 +92,6 @@ class region_write final : public region_question,
   std::shared_ptr<const stream_mark> after_;
   std::deque<std::shared_ptr<piece_copy>> ahead_;  // the next pieces, out of the device's memory
   std::uint64_t copied_to_ = 0;                    // where the last of them ends
-  std::unique_ptr<direct_move> direct_;            // null once it has failed
   std::uint64_t confirmed_ = 0;
   std::uint64_t room_ = 0;  // of the region's window, taken by what is not confirmed
   step step_ = step::over;

@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <array>
+#include <chrono>
 #include <mutex>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "region/remote/notify_operation.hpp"
 #include "region/remote/region_atomic.hpp"
 #include "ucx/error.hpp"
+#include "worker/plane_transfer.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
@@ -27,6 +29,9 @@ content_id content_of(const remote_descriptor& descriptor) noexcept {
   const std::array<std::uint64_t, 2> numbers{descriptor.incarnation, descriptor.region};
   return {XXH3_64bits(numbers.data(), sizeof numbers), descriptor.generation};
 }
+
+/// A second context of UCX's may have to be made, and then a byte has to come.
+constexpr std::chrono::seconds longest_opening{10};
 
 /// Held by a handle: the connection goes after the region.
 struct lease {
@@ -59,14 +64,22 @@ remote_region_core::remote_region_core(endpoint_core& endpoint, const remote_des
 result<std::shared_ptr<remote_region_core>> remote_region_core::make(
     std::shared_ptr<endpoint_core> endpoint, const remote_descriptor& descriptor,
     const remote_region_options& options) {
-  const std::lock_guard guard(endpoint->worker().lock());
+  std::unique_lock guard(endpoint->worker().lock());
   std::shared_ptr<remote_region_core> made(new remote_region_core(*endpoint, descriptor));
   if (const std::error_code lost = endpoint->status()) {
     return failure{lost, "opening " + made->description(), endpoint->ucx_status_of(lost)};
   }
-  if (const auto chosen = made->choose_path(options); !chosen) {
-    failure why = chosen.why();
-    why.text = "opening " + made->description() + ": " + why.text;
+  auto chosen = made->choose_path(options);
+  if (const std::shared_ptr<plane_transfer> first = made->awaited(); chosen && first) {
+    guard.unlock();
+    first->wait_over(longest_opening);
+    guard.lock();
+    chosen = made->check_path();
+  }
+  if (!chosen) {
+    failure why = std::move(chosen).why();
+    if (!why.text.empty()) why.text.insert(0, ": ");
+    why.text.insert(0, "opening " + made->description());
     return why;
   }
   remote_region_core* core = made.get();
@@ -84,6 +97,19 @@ result<void> remote_region_core::choose_path(const remote_region_options& option
   if (chosen_.path) path_ = chosen_.path.get();
   in_place_ = path_->address() != nullptr || path_->method() == transfer_method::cma;
   return {};
+}
+
+/// Returns what the opening of a way that was asked for by name waits for, without the lock.
+std::shared_ptr<plane_transfer> remote_region_core::awaited() const noexcept {
+  return chosen_.asked_for && chosen_.path ? chosen_.path->first_transfer() : nullptr;
+}
+
+result<void> remote_region_core::check_path() const {
+  if (const std::error_code lost = endpoint_.status()) {
+    return failure{lost, {}, endpoint_.ucx_status_of(lost)};
+  }
+  if (path_->method() != transfer_method::message) return {};
+  return failure{errc::not_supported, path_->complaint()};
 }
 
 remote_region_core::~remote_region_core() {

@@ -116,6 +116,8 @@ class remote_region_core final : public peer_region,
   remote_region_core(endpoint_core& endpoint, const remote_descriptor& descriptor);
   void look_at_owner() noexcept;
   result<void> choose_path(const remote_region_options& options);
+  std::shared_ptr<plane_transfer> awaited() const noexcept;
+  result<void> check_path() const;
   operation* read_into_device(std::uint64_t offset, std::span<std::byte> into,
                               const io_options& options, std::error_code& ec);
   operation* write_from_device(const std::shared_ptr<write_tracker>& tracker, std::uint64_t offset,

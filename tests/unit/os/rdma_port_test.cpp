@@ -47,6 +47,16 @@ TEST_F(PretendedPorts, HaveNoHindranceWhereTheyCanBeUsed) {
   EXPECT_EQ(hindrance("mlx5_1:1"), "");
 }
 
+TEST_F(PretendedPorts, AreTheKernelsOwnWhereItNamesTheirInterface) {
+  add("mlx5_0", "Ethernet");
+  add("soft0", "Ethernet");
+  std::ofstream(folder / "infiniband" / "soft0" / "parent") << "eth0\n";
+  const std::vector<rdma_port> found = rdma_ports(where);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_FALSE(found[0].is_software);
+  EXPECT_TRUE(found[1].is_software);
+}
+
 TEST_F(PretendedPorts, OfOneDeviceAreEachForItself) {
   add("mlx4_0");
   add_port("mlx4_0", "2", "1: DOWN", "Ethernet");

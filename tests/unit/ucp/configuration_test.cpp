@@ -413,6 +413,23 @@ TEST_F(ConfigurationOfAnyUcx, LetsUcxSendInPlaceWhereRdmaMayBeUsed) {
   EXPECT_EQ(made(api, {}).value("ZCOPY_THRESH"), "auto");
 }
 
+TEST_F(ConfigurationOfAnyUcx, DoesWithoutEventsOfSoftwareDevices) {
+  constexpr const char* key = "ASYNC_EVENTS";
+  constexpr const char* unset = "(none)";
+  network.link().rdma_ports = {{"mlx5_0:1", "ACTIVE"}};
+  EXPECT_EQ(made(api, {}).value(key), unset);
+  network.link().rdma_ports = {{.name = "rxe0:1", .state = "ACTIVE", .is_software = true}};
+  EXPECT_EQ(made(api, {}).value(key), "n");
+  EXPECT_EQ(made(api, with({{"IB_ASYNC_EVENTS", "y"}})).value(key), "y");
+  EXPECT_EQ(made(api, with({{"TLS", "tcp,self"}})).value(key), unset);
+  EXPECT_EQ(made(api, with({{"NET_DEVICES", "eth0"}})).value(key), unset);
+  network.link().rdma_ports.push_back({"mlx5_0:1", "ACTIVE"});
+  EXPECT_EQ(made(api, {}).value(key), "n");
+  EXPECT_EQ(made(api, with({{"NET_DEVICES", "mlx5_0:1"}})).value(key), unset);
+  const scoped_variable environment("UCX_IB_ASYNC_EVENTS", "y");
+  EXPECT_EQ(made(api, {}).value(key), unset) << "UCX reads the environment";
+}
+
 TEST_F(ConfigurationOfAnyUcx, SpellsDevicesAsThisUcxReadsThem) {
   network.link().rdma_ports = {{"mlx5_0:1", "ACTIVE"}, {"mlx5_0:2", "ACTIVE"}};
   EXPECT_EQ(made(api, with({{"NET_DEVICES", "eth0, mlx5_0"}})).value("NET_DEVICES"),
