@@ -78,7 +78,7 @@ worker_core::worker_core(std::shared_ptr<context_core> context, make_parts parts
       messages_(parts_->messages()),
       service_(parts_->service()),
       handlers_(options_.on_exception),
-      work_(agenda_),
+      work_(*this, agenda_),
       tick_clock_(context_->api()),
       watch_step_(heartbeat::step(options_.heartbeat_interval, options_.heartbeat_timeout)) {
   handlers_.make_room();

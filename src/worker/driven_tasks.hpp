@@ -1,0 +1,56 @@
+// Tasks that any thread leaves for the thread that drives a worker, in their owners' memory.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "ucx/driven_task.hpp"
+
+namespace ucx::detail {
+
+class handler_queue;
+class worker_core;
+
+/// First come, first served. It outlives its worker: what is posted then is refused.
+/// Threads: safe.
+class driven_tasks : public std::enable_shared_from_this<driven_tasks> {
+ public:
+  explicit driven_tasks(worker_core& worker) noexcept : worker_(&worker) {}
+  driven_tasks(const driven_tasks&) = delete;
+  driven_tasks& operator=(const driven_tasks&) = delete;
+
+  /// Returns false where the worker has ended.
+  bool post(driven_task& task) noexcept;
+  /// See driven_task::withdraw.
+  void withdraw(driven_task& task) noexcept;
+
+  /// Has `handlers` call what is queued. Under the worker's lock. Where there is no memory for that
+  /// it throws std::bad_alloc, and nothing has changed. Returns whether it did.
+  bool queue(handler_queue& handlers);
+  /// The worker ends: calls what is queued, and refuses what comes. Not under the worker's lock.
+  void close() noexcept;
+
+ private:
+  /// A list through its elements.
+  struct list {
+    driven_task* first = nullptr;
+    driven_task* last = nullptr;
+    std::size_t size = 0;
+  };
+  void run() noexcept;
+  void call_first(bool worker_ends, std::unique_lock<std::mutex>& guard) noexcept;
+  void unlink(driven_task& task) noexcept;
+
+  std::mutex mutex_;
+  std::condition_variable called_;
+  worker_core* worker_;  // null when it has ended
+  list queued_;
+  driven_task* running_ = nullptr;
+  std::thread::id runner_;
+  bool has_handler_ = false;  // that will run what is queued
+};
+
+}  // namespace ucx::detail
