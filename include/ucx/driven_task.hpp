@@ -2,8 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 #include "ucx/version.hpp"
 
@@ -33,6 +35,15 @@ class UCXIO_EXPORT driven_task {
   /// that wakes a sleeping thread.
   /// Threads: any, one at a time.
   bool post(std::shared_ptr<driven_tasks> to) noexcept;
+  /// Says whose timer it is going to be: before the calls below.
+  void attach(std::shared_ptr<driven_tasks> to) noexcept { queue_ = std::move(to); }
+  /// As `post()`, but not before `when` by the worker's clock, or before `delay` has passed. As
+  /// fine as a millisecond.
+  bool post_at(std::chrono::steady_clock::time_point when) noexcept;
+  bool post_after(std::chrono::nanoseconds delay) noexcept;
+  /// It need not wait for its time any more, nor will it where it is posted later.
+  /// Threads: any, also beside `post_at()`.
+  void hasten() noexcept;
   /// Takes it back. When this returns it is not called, unless it made this call. Waits for a call
   /// on another thread.
   void withdraw() noexcept;
@@ -44,10 +55,16 @@ class UCXIO_EXPORT driven_task {
 
  private:
   friend class driven_tasks;
+  friend class task_timers;
+  enum class place { none, queue, timers };
+
   std::shared_ptr<driven_tasks> queue_;
-  driven_task* previous_ = nullptr;  // while it is queued
+  driven_task* previous_ = nullptr;  // see driven_tasks, and task_timers
   driven_task* next_ = nullptr;
-  bool is_queued_ = false;
+  driven_task* later_ = nullptr;
+  std::chrono::steady_clock::time_point when_ = {};
+  place place_ = place::none;
+  bool is_hasty_ = false;
 };
 
 /// Returns the tasks of the worker that an object belongs to. Null where there is none: of a handle

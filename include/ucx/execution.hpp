@@ -11,6 +11,7 @@
 #include "ucx/execution_messages.hpp"
 #include "ucx/execution_names.hpp"
 #include "ucx/execution_regions.hpp"
+#include "ucx/execution_scheduler.hpp"
 #include "ucx/execution_senders.hpp"
 #include "ucx/execution_state.hpp"
 #include "ucx/execution_wait.hpp"

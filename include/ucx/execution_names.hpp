@@ -30,7 +30,9 @@ using namespace std::execution;
 namespace ucx::inline with_stdexec::execution {
 using stdexec::completion_signatures, stdexec::completion_signatures_of_t;
 using stdexec::connect, stdexec::start, stdexec::get_env;
+using stdexec::forward_progress_guarantee, stdexec::get_forward_progress_guarantee_t;
 using stdexec::get_stop_token, stdexec::stop_callback_for_t;
+using stdexec::scheduler_tag, stdexec::get_scheduler_t, stdexec::get_completion_scheduler_t;
 using stdexec::sender_tag, stdexec::receiver_tag, stdexec::operation_state_tag;
 using stdexec::set_value, stdexec::set_error, stdexec::set_stopped;
 using stdexec::set_value_t, stdexec::set_error_t, stdexec::set_stopped_t;

@@ -12,6 +12,7 @@
 #include "ucx/driven_task.hpp"
 #include "ucx/error.hpp"
 #include "ucx/execution_names.hpp"
+#include "ucx/execution_scheduler.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx {
@@ -38,9 +39,20 @@ struct only_values_of<execution::completion_signatures<Completions...>> {
   using type = decltype(std::tuple_cat(std::declval<typename values_of<Completions>::type>()...));
 };
 
-/// The base of receivers of threads that wait. They have no stop token, and no scheduler.
-struct waiting_receiver {
+/// The environment of a thread that waits: the worker's scheduler, and no stop token.
+struct waiting_environment {
+  worker_scheduler scheduler;
+  worker_scheduler query(execution::get_scheduler_t) const noexcept { return scheduler; }
+};
+/// The base of receivers of threads that wait.
+class waiting_receiver {
+ public:
   using receiver_concept = execution::receiver_tag;
+  explicit waiting_receiver(const worker& driven) noexcept : driven_(&driven) {}
+  waiting_environment get_env() const noexcept { return {worker_scheduler(*driven_)}; }
+
+ private:
+  const worker* driven_;
 };
 
 /// The place for the outcome that a thread waits for.
@@ -49,7 +61,8 @@ class awaited_outcome final : private ucx::detail::driven_task {
  public:
   class receiver : public waiting_receiver {
    public:
-    explicit receiver(awaited_outcome& place) noexcept : place_(&place) {}
+    explicit receiver(awaited_outcome& place) noexcept
+        : waiting_receiver(place.driven_), place_(&place) {}
     template <class... Given>
     void set_value(Given&&... given) && noexcept {
       try {

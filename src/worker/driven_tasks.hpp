@@ -7,7 +7,9 @@
 #include <mutex>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "ucx/driven_task.hpp"
+#include "worker/task_timers.hpp"
 
 namespace ucx::detail {
 
@@ -24,12 +26,18 @@ class driven_tasks : public std::enable_shared_from_this<driven_tasks> {
 
   /// Returns false where the worker has ended.
   bool post(driven_task& task) noexcept;
+  bool post_at(driven_task& task, clock::time_point when) noexcept;
+  bool post_after(driven_task& task, clock::duration delay) noexcept;
+  /// See driven_task::hasten.
+  void hasten(driven_task& task) noexcept;
   /// See driven_task::withdraw.
   void withdraw(driven_task& task) noexcept;
 
   /// Has `handlers` call what is queued. Under the worker's lock. Where there is no memory for that
   /// it throws std::bad_alloc, and nothing has changed. Returns whether it did.
   bool queue(handler_queue& handlers);
+  /// Queues the tasks that are due; returns when the next one is. Under the worker's lock.
+  clock::time_point tick(clock::time_point now) noexcept;
   /// The worker ends: calls what is queued, and refuses what comes. Not under the worker's lock.
   void close() noexcept;
 
@@ -41,6 +49,9 @@ class driven_tasks : public std::enable_shared_from_this<driven_tasks> {
     std::size_t size = 0;
   };
   void run() noexcept;
+  bool is_open() const noexcept;
+  void add(driven_task& task) noexcept;
+  void add_at(driven_task& task, clock::time_point when) noexcept;
   void call_first(bool worker_ends, std::unique_lock<std::mutex>& guard) noexcept;
   void unlink(driven_task& task) noexcept;
 
@@ -48,6 +59,8 @@ class driven_tasks : public std::enable_shared_from_this<driven_tasks> {
   std::condition_variable called_;
   worker_core* worker_;  // null when it has ended
   list queued_;
+  task_timers timers_;
+  bool has_new_first_ = false;  // of the timers: the worker is to look at the clock earlier
   driven_task* running_ = nullptr;
   std::thread::id runner_;
   bool has_handler_ = false;  // that will run what is queued

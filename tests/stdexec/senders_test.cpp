@@ -103,5 +103,15 @@ TEST_F(Stdexec, ItsOwnSyncWaitNeedsAThreadThatDrives) {
   EXPECT_TRUE(stdexec::sync_wait(async_read_at(of, 0, std::span(into))));
 }
 
+static_assert(stdexec::scheduler<worker_scheduler>);
+
+TEST_F(Stdexec, ContinuesOnTheThreadThatDrives) {
+  const worker_scheduler scheduler(pair.reader());
+  const auto where = wait(stdexec::just() | stdexec::continues_on(scheduler) |
+                          stdexec::then([]() noexcept { return std::this_thread::get_id(); }));
+  EXPECT_EQ(std::get<0>(where.value()), std::this_thread::get_id());
+  EXPECT_TRUE(wait(scheduler.schedule_after(1ms)));
+}
+
 }  // namespace
 }  // namespace ucx::test

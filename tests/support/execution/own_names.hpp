@@ -12,6 +12,13 @@ namespace ucx::inline with_own::execution {
 struct sender_tag {};
 struct receiver_tag {};
 struct operation_state_tag {};
+struct scheduler_tag {};
+
+struct get_scheduler_t {};
+template <class Completion>
+struct get_completion_scheduler_t {};
+enum class forward_progress_guarantee { concurrent, parallel, weakly_parallel };
+struct get_forward_progress_guarantee_t {};
 
 struct set_value_t {
   template <class Receiver, class... Values>
@@ -69,7 +76,10 @@ auto get_env(const Object& object) noexcept {
 inline std::stop_token get_stop_token(const std::stop_token& environment) noexcept {
   return environment;
 }
-inline never_stop_token get_stop_token(no_environment) noexcept { return {}; }
+template <class Environment>
+never_stop_token get_stop_token(const Environment&) noexcept {
+  return {};
+}
 
 template <class Sender, class Receiver>
 auto connect(Sender&& sender, Receiver receiver) {
