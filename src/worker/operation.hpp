@@ -65,6 +65,8 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   void end_wait() noexcept;
 
   worker_core& worker() const noexcept { return *worker_; }
+  /// Returns whether it is of a worker: one that failed before it began is not.
+  bool has_worker() const noexcept { return worker_ != nullptr; }
   /// Returns whether it is of a worker of a process that this one was forked from.
   bool is_inherited() const noexcept;
   /// Its connection; nothing where it has none. Defined in endpoint_core.hpp.

@@ -4,11 +4,14 @@
 #include <utility>
 
 #include "base/push_back_reserved.hpp"
+#include "worker/driven_tasks.hpp"
 #include "worker/handler_queue.hpp"
+#include "worker/worker_round.hpp"
 
 namespace ucx::detail {
 
-round_work::round_work(const round_agenda& agenda) : agenda_(agenda) {
+round_work::round_work(worker_core& worker, const round_agenda& agenda)
+    : worker_(worker), agenda_(agenda), tasks_(std::make_shared<driven_tasks>(worker)) {
   // From the beginning: inside UCX's callbacks it may be too late.
   deferred_.reserve(reserved_places);
   next_deferred_.reserve(reserved_places);
@@ -34,6 +37,12 @@ void round_work::hand_over(std::shared_ptr<inbox_task> work) noexcept {
   note();
 }
 
+void round_work::drop_handed() noexcept {
+  inbox_.drop();
+  const worker_round scope(worker_);
+  tasks_->close();
+}
+
 void round_work::buffer_came() noexcept {
   buffers_came_.store(true, std::memory_order_release);
   note();
@@ -42,9 +51,10 @@ void round_work::buffer_came() noexcept {
 /// Returns whether anything was handed over. A task that lacks memory is tried again in the next
 /// round, and keeps no other one waiting; then this throws std::bad_alloc.
 bool round_work::take_handed(worker_core& worker, handler_queue& handlers) {
-  if (!inbox_.has_any()) return false;
+  const bool has_tasks = tasks_->queue(handlers);
+  if (!inbox_.has_any()) return has_tasks;
   inbox_tasks handed = inbox_.take(handlers, deferred_);
-  const bool any = !handed.empty();
+  const bool any = has_tasks || !handed.empty();
   inbox_tasks lacking;
   while (std::shared_ptr<inbox_task> next = handed.pop()) {
     try {

@@ -13,6 +13,7 @@
 
 namespace ucx::detail {
 
+class driven_tasks;
 class handler_queue;
 class worker_core;
 
@@ -20,7 +21,7 @@ class worker_core;
 /// the worker. Under the worker's lock, but for what names another thread.
 class round_work {
  public:
-  explicit round_work(const round_agenda& agenda);
+  round_work(worker_core& worker, const round_agenda& agenda);
   round_work(const round_work&) = delete;
   round_work& operator=(const round_work&) = delete;
 
@@ -30,6 +31,9 @@ class round_work {
   void post(move_only_handler<> function);
   void post_work(move_only_handler<> work);
   void hand_over(std::shared_ptr<inbox_task> work) noexcept;
+  /// Tasks of users' came into the queue.
+  void tasks_came() noexcept { note(); }
+  const std::shared_ptr<driven_tasks>& tasks() const noexcept { return tasks_; }
   /// A buffer came back that a receive waits for.
   void buffer_came() noexcept;
 
@@ -39,8 +43,8 @@ class round_work {
   /// Does all of it. Work that it leaves waits for the next round, and so does work that there was
   /// no memory for; then it throws std::bad_alloc. Returns whether there was any.
   bool run(worker_core& worker, worker_parts& parts, handler_queue& handlers);
-  /// The worker ends: destroys what other threads have handed over.
-  void drop_handed() noexcept { inbox_.drop(); }
+  /// The worker ends: destroys what other threads have handed over, and tells users' tasks.
+  void drop_handed() noexcept;
   /// It is gone: destroys what is left.
   void drop() noexcept { deferred_.clear(); }
 
@@ -50,8 +54,10 @@ class round_work {
   /// By an exchange: a thread that finds it set sees what all have added that set it before.
   void note() noexcept { pending_.exchange(1, std::memory_order_acq_rel); }
 
+  worker_core& worker_;
   const round_agenda& agenda_;
   worker_inbox inbox_;
+  const std::shared_ptr<driven_tasks> tasks_;
   std::vector<move_only_handler<>> deferred_;
   std::vector<move_only_handler<>> next_deferred_;  // the list that is empty
   std::atomic<bool> buffers_came_{false};

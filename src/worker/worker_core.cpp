@@ -9,6 +9,7 @@
 #include "base/retirement.hpp"
 #include "wire/introduction.hpp"
 #include "worker/driven_connection.hpp"
+#include "worker/driven_tasks.hpp"
 #include "worker/progress_thread.hpp"
 #include "worker/worker_round.hpp"
 
@@ -78,7 +79,7 @@ worker_core::worker_core(std::shared_ptr<context_core> context, make_parts parts
       messages_(parts_->messages()),
       service_(parts_->service()),
       handlers_(options_.on_exception),
-      work_(agenda_),
+      work_(*this, agenda_),
       tick_clock_(context_->api()),
       watch_step_(heartbeat::step(options_.heartbeat_interval, options_.heartbeat_timeout)) {
   handlers_.make_room();
@@ -407,7 +408,7 @@ bool worker_core::run_handlers(std::unique_lock<worker_lock>& guard,
 void worker_core::tick(clock::time_point now) {
   // Ends first: whatever they change is seen by the look at the connections.
   outstanding_.expire(now);
-  clock::time_point first = calls_.queue_due(now, handlers_);
+  clock::time_point first = std::min(calls_.queue_due(now, handlers_), tasks()->tick(now));
   first = std::min(parts_->tick(now), first);
   tick_clock_.seen_to(std::min(outstanding_.first_deadline(), first));
   parts_->reap();

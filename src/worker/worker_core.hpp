@@ -168,6 +168,13 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   /// As `post_work`, whatever memory is left.
   void hand_over(std::shared_ptr<inbox_task> work) noexcept;
 
+  /// Users' tasks, and those that came into that queue. From any thread.
+  const std::shared_ptr<driven_tasks>& tasks() const noexcept { return work_.tasks(); }
+  void tasks_came() noexcept {
+    work_.tasks_came();
+    signal();
+  }
+
   /// The calls at a time, and in rounds.
   scheduled_calls& calls() noexcept { return calls_; }
 

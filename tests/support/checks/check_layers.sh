@@ -46,6 +46,8 @@ while read -r file line what; do
   if is_of_streams "${below#compatibility/}"; then by_streams=1; else by_streams=0; fi
   case "$file $what" in
     include/ucx/boost_device.hpp\ \<boost/* | include/ucx/boost_stream.hpp\ \<boost/* | include/compatibility/ucx/boost_mapped.hpp\ \<boost/*) continue ;;
+    # The names of std::execution, where they are NVIDIA's.
+    include/ucx/execution_names.hpp\ \<stdexec/execution.hpp\>) continue ;;
     # The type of the operating system's addresses can not be declared without it.
     include/ucx/socket_address.hpp\ \<sys/socket.h\>) continue ;;
   esac

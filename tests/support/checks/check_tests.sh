@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$1"
 status=0
-for program in unit device gpu fabric conformance process tool; do
+for program in unit device gpu fabric conformance process tool execution; do
   # Between "ucxio_add_tests(" and the program's name, or "set(PROGRAM_tests_with", and the ")".
   listed=$(awk -v program="$program" '
     { text = $0; sub(/#.*/, "", text) }
