@@ -10,7 +10,7 @@ import re
 import sys
 
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent / "python" / "ucxio"
-MODULES = ["ucxio", "ucxio.aio", "ucxio.ucp", "ucxio.ucp.exceptions", "ucxio.ucp.early",
+MODULES = ["ucxio", "ucxio.aio", "ucxio.calls", "ucxio.ucp", "ucxio.ucp.exceptions", "ucxio.ucp.early",
            "ucxio.ucp._libs.ucx_api", "ucxio.fsspec", "ucxio.safetensors"]
 SPECIAL = {"__getitem__", "__call__", "__iter__", "__len__"}
 TITLE = """# Python API

@@ -8,7 +8,8 @@
 #   repeat    60 min: all tests five times, and five times with both processors busy
 #   rdma      90 min: all that goes over RDMA, in virtual machines (tests/run-rdma.sh)
 #   mutants   60 min: which of the known ways to break the source no test notices (tests/support/mutants/mutate.py)
-#   wheels    15 min: the sdist and the wheel of the Python package, of each interpreter here
+#   wheels    30 min: the sdist and the wheels of the Python package, of each interpreter here and of Debian 13
+#   python-asan   60 min: the tests of the Python package with AddressSanitizer in the extension and the library
 #   debian12, debian13   40 min each: README's commands in a fresh system, as root
 # Goes on after a step that fails, and says at the end how each one ended.
 set -uo pipefail
@@ -90,22 +91,35 @@ repeat() {
 
 rdma() { tests/run-rdma.sh --whole; }
 mutants() { newest_ucx && tests/support/mutants/mutate.py; }
+# The stable interface (abi3) needs Python 3.12: where there is none, the one of Debian 13 makes that wheel.
 wheels() {
-  local interpreter outcome=0
+  local interpreter outcome=0 stable=no
   for interpreter in python3 python3.12 python3.13 python3.14; do
-    ! command -v $interpreter >/dev/null || tests/support/run/python_wheels.sh $interpreter || outcome=1
+    command -v $interpreter >/dev/null || continue
+    tests/support/run/python_wheels.sh $interpreter || outcome=1
+    $interpreter -c 'import sys; sys.exit(sys.version_info < (3, 12))' && stable=yes
   done
+  [ $stable = yes ] || tests/support/run/in_debian.sh trixie "cmake/setup.sh python" tests/support/run/python_wheels.sh || outcome=1
   return $outcome
+}
+# By GCC, whose runtime is a library: Python has it loaded first, with that of C++, whose exceptions it watches.
+python-asan() {
+  local python
+  python=$(tests/support/run/python_venv.sh) || return 1
+  cmake --preset asan -B build/asan-python -DCMAKE_CXX_COMPILER=g++ -DUCXIO_SANITIZE=address -DUCXIO_BUILD_PYTHON=ON \
+    -DPython_EXECUTABLE="$python" && cmake --build build/asan-python --target ucxio-python || return 1
+  LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libstdc++.so)" \
+    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 tests/support/run/run_python.sh build/asan-python "$python" 0/1
 }
 debian12() { tests/support/run/in_debian.sh bookworm examples/quickstart.sh tests/run.sh; }
 debian13() { tests/support/run/in_debian.sh trixie examples/quickstart.sh tests/run.sh; }
 
 steps=("$@")
-[ $# -gt 0 ] || steps=(newest whole deaths fuzz repeat rdma mutants wheels debian12 debian13)
+[ $# -gt 0 ] || steps=(newest whole deaths fuzz repeat rdma mutants wheels python-asan debian12 debian13)
 for step in "${steps[@]}"; do
   case $step in
-    newest | whole | deaths | fuzz | repeat | rdma | mutants | wheels | debian12 | debian13) ;;
-    *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    newest | whole | deaths | fuzz | repeat | rdma | mutants | wheels | python-asan | debian12 | debian13) ;;
+    *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 
@@ -115,7 +129,7 @@ for step in "${steps[@]}"; do
   echo "=== $step"
   begin=$SECONDS verdict=passed
   $step || verdict=FAILED failed=1
-  summary+=("$(printf '%-10s %-7s %3d min' "$step" $verdict $(((SECONDS - begin) / 60)))")
+  summary+=("$(printf '%-11s %-7s %3d min' "$step" $verdict $(((SECONDS - begin) / 60)))")
 done
 printf '%s\n' "=== summary" "${summary[@]}"
 exit $failed

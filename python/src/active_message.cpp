@@ -1,10 +1,6 @@
 #include "active_message.hpp"
 
-#include <span>
-
-#include "borrowed.hpp"
-#include "loop_operation.hpp"
-#include "waiting.hpp"
+#include "message_transfers.hpp"
 #include "without_gil.hpp"
 
 namespace ucxio_python {
@@ -24,15 +20,10 @@ bool active_message_object::is_of_device() const noexcept {
 }
 
 nb::object active_message_object::receive(nb::handle buffer) {
-  refuse_forked_child();
-  borrowed lent;
-  const std::span<std::byte> into = lent.take_buffer(buffer, use::write);
-  ucx::io_options options;
-  options.cuda_stream = lent.cuda_stream();
-  return begin(
-      by_->over()->loop(), lent,
-      [by = by_, came = came_, into, options] { return came->start_receive(into, options); },
-      nothing, nullptr);
+  return begin_receive(by_->over()->loop(), buffer,
+                       [by = by_, came = came_](auto into, const auto& options) {
+                         return came->start_receive(into, options);
+                       });
 }
 
 void add_active_message(nb::module_& module) {

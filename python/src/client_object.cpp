@@ -12,6 +12,7 @@
 #include <ucx/url.hpp>
 
 #include "borrowed.hpp"
+#include "call_values.hpp"
 #include "entries.hpp"
 #include "enumerators.hpp"
 #include "errors.hpp"
@@ -42,10 +43,51 @@ nb::object object_of(std::shared_ptr<ucx::client> through, ucx::remote_region ma
   return nb::cast(loop_region_object(std::move(through), std::move(made), loop));
 }
 
+/// A call, whose request waits elsewhere. What it has of Python's is the form, which is borrowed.
+struct call_in_flight {
+  call_in_flight(const call_form& of, std::shared_ptr<ucx::call_channel> over)
+      : form(of), channel(std::move(over)) {}
+
+  ucx::request start(const ucx::call_options& options) {
+    call = channel->start_dynamic_call(form.called(), arguments, options);
+    return std::move(static_cast<ucx::request&>(call));
+  }
+  nb::object result() { return read_result(form, call.result()); }
+
+  const call_form& form;
+  std::shared_ptr<ucx::call_channel> channel;
+  ucx::call_writer arguments = {};
+  ucx::call_request call = {};
+};
+
+/// A question for functions likewise.
+struct listing_in_flight {
+  explicit listing_in_flight(std::shared_ptr<ucx::call_channel> over) : channel(std::move(over)) {}
+
+  ucx::request start(const ucx::call_options& options, const std::string& after) {
+    call = channel->start_signatures(options, after);
+    return std::move(static_cast<ucx::request&>(call));
+  }
+  nb::object result() {
+    const ucx::call_listing found = call.result();
+    nb::list functions;
+    for (const ucx::call_description& each : found.functions) {
+      const ucx::call_signature& signature = each.called.signature();
+      functions.append(nb::make_tuple(each.called.name(), each.version, signature.text(),
+                                      to_string(signature.hash()), each.documentation));
+    }
+    return nb::make_tuple(functions, found.is_whole);
+  }
+
+  std::shared_ptr<ucx::call_channel> channel;
+  ucx::typed_call<ucx::call_listing> call = {};
+};
+
 }  // namespace
 
 client_object::~client_object() {
   const without_gil free;
+  channel_.reset();
   client_.reset();
   loop_.reset();
 }
@@ -260,6 +302,42 @@ nb::object client_object::resize(const std::string& name, std::uint64_t size,
                     nothing);
 }
 
+std::shared_ptr<ucx::call_channel> client_object::channel() {
+  if (!channel_) {
+    std::shared_ptr<ucx::call_channel> made;
+    {
+      const ucx::client with = handle();
+      const without_gil free;
+      made = std::make_shared<ucx::call_channel>(with.connection());
+    }
+    if (!channel_) channel_ = std::move(made);  // another thread was sooner
+  }
+  return channel_;
+}
+
+nb::object client_object::call(nb::object called, nb::handle arguments,
+                               std::optional<double> timeout) {
+  refuse_forked_child();
+  const ucx::call_options options{.timeout = duration_of(timeout)};
+  borrowed lent;
+  const auto& form = nb::cast<const call_form&>(called);
+  lent.take(std::move(called));  // until the result is made
+  const auto going = std::make_shared<call_in_flight>(form, channel());
+  write_arguments(form, arguments, going->arguments, lent);
+  return finish_transfer(
+      loop_, lent, [going, options] { return going->start(options); },
+      [going] { return going->result(); });
+}
+
+nb::object client_object::signatures(const std::string& after, std::optional<double> timeout) {
+  refuse_forked_child();
+  const ucx::call_options options{.timeout = duration_of(timeout)};
+  const auto going = std::make_shared<listing_in_flight>(channel());
+  return finish_question(
+      loop_, [going, options, after] { return going->start(options, after); },
+      [going] { return going->result(); });
+}
+
 void client_object::close() {
   if (ucx::is_forked_child()) return;
   aside([with = handle()]() mutable { with.close(); });
@@ -290,7 +368,10 @@ nb::class_<Object> add_client_as(nb::module_& module, const char* name) {
       .def("rename", &object::rename, nb::arg("from_name"), nb::arg("to_name"),
            nb::arg("timeout").none())
       .def("make_directory", &object::make_directory, nb::arg("name"), nb::arg("timeout").none())
-      .def("resize", &object::resize, nb::arg("name"), nb::arg("size"), nb::arg("timeout").none());
+      .def("resize", &object::resize, nb::arg("name"), nb::arg("size"), nb::arg("timeout").none())
+      .def("call", &object::call, nb::arg("called"), nb::arg("arguments"),
+           nb::arg("timeout").none())
+      .def("signatures", &object::signatures, nb::arg("after"), nb::arg("timeout").none());
   return made;
 }
 

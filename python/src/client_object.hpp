@@ -9,8 +9,10 @@
 #include <vector>
 
 #include <nanobind/nanobind.h>
+#include <ucx/call_channel.hpp>
 #include <ucx/client.hpp>
 
+#include "call_form.hpp"
 #include "region_object.hpp"
 
 namespace ucxio_python {
@@ -60,6 +62,11 @@ class client_object {
   nanobind::object make_directory(const std::string& name, std::optional<double> timeout);
   nanobind::object resize(const std::string& name, std::uint64_t size,
                           std::optional<double> timeout);
+  /// Calls a function of the peer: a `call_form`.
+  nanobind::object call(nanobind::object called, nanobind::handle arguments,
+                        std::optional<double> timeout);
+  /// Asks for a part of the functions: a list of their facts, and whether none are behind it.
+  nanobind::object signatures(const std::string& after, std::optional<double> timeout);
   void close();
 
  protected:
@@ -73,7 +80,9 @@ class client_object {
 
  private:
   std::shared_ptr<loop_worker> loop_;
+  std::shared_ptr<ucx::call_channel> channel();
   std::shared_ptr<ucx::client> client_;
+  std::shared_ptr<ucx::call_channel> channel_;  // made at the first call
 };
 
 /// A client over a loop's worker.

@@ -39,10 +39,19 @@ std::string code_of(std::error_code why) {
   return std::string(to_string(static_cast<ucx::errc>(why.value())));
 }
 
-void set(std::error_code why, const char* text, std::optional<int> status) {
-  const nb::object made = nb::module_::import_("ucxio.errors")
-                              .attr("_error_of")(code_of(why), errno_of(why), text,
-                                                 status ? nb::cast(*status) : nb::none());
+/// Returns the code of what a called function threw: the name of an error of the library, or a
+/// number of the system.
+nb::object cause_of(std::error_code cause) {
+  if (!cause) return nb::none();
+  if (cause.category() == ucx::error_category()) return nb::cast(code_of(cause));
+  return nb::cast(cause.value());
+}
+
+void set(std::error_code why, const char* text, std::optional<int> status, std::error_code cause) {
+  const nb::object made =
+      nb::module_::import_("ucxio.errors")
+          .attr("_error_of")(code_of(why), errno_of(why), text,
+                             status ? nb::cast(*status) : nb::none(), cause_of(cause));
   PyErr_SetObject(made.type().ptr(), made.ptr());
 }
 
@@ -51,9 +60,9 @@ void translate(const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);
     } catch (const ucx::error& failed) {
-      set(failed.code(), failed.what(), failed.ucx_status());
+      set(failed.code(), failed.what(), failed.ucx_status(), failed.cause());
     } catch (const std::system_error& failed) {
-      set(failed.code(), failed.what(), std::nullopt);
+      set(failed.code(), failed.what(), std::nullopt, {});
     }
   } catch (nb::python_error& failed) {  // the module could not be used
     failed.restore();
@@ -74,7 +83,7 @@ nb::list names() {
 
 nb::object error_of(std::error_code why, const std::string& text) {
   return nb::module_::import_("ucxio.errors")
-      .attr("_error_of")(code_of(why), errno_of(why), text, nb::none());
+      .attr("_error_of")(code_of(why), errno_of(why), text, nb::none(), nb::none());
 }
 
 void add_errors(nb::module_& module) {

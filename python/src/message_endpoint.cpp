@@ -15,6 +15,7 @@
 #include "errors.hpp"
 #include "foreign_memory.hpp"
 #include "loop_operation.hpp"
+#include "message_transfers.hpp"
 #include "shared_view.hpp"
 #include "waiting.hpp"
 #include "without_gil.hpp"
@@ -38,22 +39,6 @@ struct received_whole {
 
 /// The peer tells how long its message is.
 constexpr std::size_t no_limit = std::numeric_limits<std::ptrdiff_t>::max();
-
-/// Sends the bytes of a buffer, after the work on them that was enqueued on its stream.
-template <class Destination>
-nb::object begin_send(const std::shared_ptr<message_connection>& of, nb::handle buffer,
-                      Destination to) {
-  refuse_forked_child();
-  borrowed lent;
-  const std::span<const std::byte> from = lent.take_buffer(buffer, use::read);
-  return begin(
-      of->over()->loop(), lent,
-      [of, to, from, stream = lent.cuda_stream()] {
-        wait_for_stream(from, stream);
-        return of->peer().start_send(to, from);
-      },
-      nothing, nullptr);
-}
 
 }  // namespace
 
@@ -114,13 +99,15 @@ message_endpoint_object::~message_endpoint_object() {
 }
 
 nb::object message_endpoint_object::send(nb::handle buffer, std::uint64_t tag) {
-  return begin_send(of_, buffer, tag);
+  return begin_send(of_->over()->loop(), buffer,
+                    [of = of_, tag](auto from) { return of->peer().start_send(tag, from); });
 }
 
 nb::object message_endpoint_object::send_active(nb::handle buffer) {
   ucx::active_message to;
   to.number = active_message_name();
-  return begin_send(of_, buffer, to);
+  return begin_send(of_->over()->loop(), buffer,
+                    [of = of_, to](auto from) { return of->peer().start_send(to, from); });
 }
 
 nb::object message_endpoint_object::send_parts(nb::handle buffers, std::uint64_t tag) {
@@ -139,20 +126,12 @@ nb::object message_endpoint_object::send_parts(nb::handle buffers, std::uint64_t
 
 nb::object message_endpoint_object::receive(nb::handle buffer, std::uint64_t tag,
                                             std::uint64_t mask) {
-  refuse_forked_child();
-  borrowed lent;
-  const std::span<std::byte> into = lent.take_buffer(buffer, use::write);
-  ucx::io_options options;
-  options.cuda_stream = lent.cuda_stream();
-  return begin(
-      of_->over()->loop(), lent,
-      [of = of_, wanted = ucx::tag_match(tag, mask), into, options] {
+  return begin_receive(
+      of_->over()->loop(), buffer,
+      [of = of_, wanted = ucx::tag_match(tag, mask)](auto into, const auto& options) {
         return of->peer().start_receive(wanted, into, options);
       },
-      [size = into.size()](const ucx::request& ended) {
-        return nb::object(nb::make_tuple(ended.received().length, size));
-      },
-      nullptr);
+      lengths_of);
 }
 
 nb::object message_endpoint_object::receive_whole(std::uint64_t tag, std::uint64_t mask) {
@@ -195,30 +174,14 @@ nb::object message_endpoint_object::receive_parts(std::uint64_t tag) {
 }
 
 nb::object message_endpoint_object::stream_send(nb::handle buffer) {
-  refuse_forked_child();
-  borrowed lent;
-  const std::span<const std::byte> from = lent.take_buffer(buffer, use::read);
-  return begin(
-      of_->over()->loop(), lent,
-      [of = of_, from, stream = lent.cuda_stream()] {
-        wait_for_stream(from, stream);
-        return of->peer().start_stream_send(from);
-      },
-      nothing, nullptr);
+  return begin_send(of_->over()->loop(), buffer,
+                    [of = of_](auto from) { return of->peer().start_stream_send(from); });
 }
 
 nb::object message_endpoint_object::stream_receive(nb::handle buffer) {
-  refuse_forked_child();
-  borrowed lent;
-  const std::span<std::byte> into = lent.take_buffer(buffer, use::write);
-  ucx::io_options options;
-  options.cuda_stream = lent.cuda_stream();
-  return begin(
-      of_->over()->loop(), lent,
-      [of = of_, into, options] {
-        return of->peer().start_stream_receive(into, ucx::stream_amount::all, options);
-      },
-      nothing, nullptr);
+  return begin_receive(of_->over()->loop(), buffer, [of = of_](auto into, const auto& options) {
+    return of->peer().start_stream_receive(into, ucx::stream_amount::all, options);
+  });
 }
 
 nb::object message_endpoint_object::flush() {

@@ -15,6 +15,7 @@
 #include "loop_operation.hpp"
 #include "message_endpoint.hpp"
 #include "message_listener.hpp"
+#include "message_transfers.hpp"
 #include "waiting.hpp"
 #include "without_gil.hpp"
 
@@ -118,18 +119,12 @@ message_endpoint_object message_worker_object::connect_to_worker(nb::handle addr
 }
 
 nb::object message_worker_object::receive(nb::handle buffer, std::uint64_t tag) {
-  refuse_forked_child();
-  borrowed lent;
-  const std::span<std::byte> into = lent.take_buffer(buffer, use::write);
-  ucx::io_options options;
-  options.cuda_stream = lent.cuda_stream();
-  return begin(
-      of_->loop(), lent,
-      [of = of_, tag, into, options] { return of->worker().start_receive(tag, into, options); },
-      [size = into.size()](const ucx::request& ended) {
-        return nb::object(nb::make_tuple(ended.received().length, size));
+  return begin_receive(
+      of_->loop(), buffer,
+      [of = of_, tag](auto into, const auto& options) {
+        return of->worker().start_receive(tag, into, options);
       },
-      nullptr);
+      lengths_of);
 }
 
 nb::object message_worker_object::receive_parts(std::uint64_t tag) {

@@ -14,6 +14,8 @@
 
 #include "active_message.hpp"
 #include "borrowed.hpp"
+#include "call_form.hpp"
+#include "call_queue.hpp"
 #include "client_object.hpp"
 #include "errors.hpp"
 #include "exposed_memory.hpp"
@@ -98,6 +100,8 @@ NB_MODULE(_core, module) {
   add_plain_endpoint(module);
   add_keyed_region(module);
   add_pipe(module);
+  add_call_form(module);
+  add_call_queue(module);
   add_server(module);
   module.def(
       "check_buffer",

@@ -145,6 +145,7 @@ server_object::server_object(const std::string& bind, const std::vector<std::str
 
 server_object::~server_object() {
   const without_gil free;
+  calls_->end();
   broker_.reset();
   server_.reset();
 }
@@ -242,6 +243,20 @@ void server_object::publish_address(const std::string& file) {
   aside([with = server(), file] { with->publish_address(file); });
 }
 
+void server_object::add_call(const call_form& form, const call_queue_object& queue,
+                             std::uint64_t number, const std::string& documentation) {
+  const auto& arguments = form.types()->arguments;
+  const bool has_window = std::any_of(arguments.begin(), arguments.end(), [](const auto& each) {
+    return each.what == call_type::kind::window;
+  });
+  if (has_window) {
+    throw ucx::error(ucx::errc::not_supported, "a function of Python's opens no windows");
+  }
+  const auto with = server();
+  const without_gil free;
+  calls_->add(with, form.called(), form.types(), queue.queue(), number, documentation);
+}
+
 nb::tuple server_object::statistics() const {
   const auto with = server();
   ucx::server_statistics found;
@@ -264,6 +279,10 @@ void server_object::close() {
 }
 
 void server_object::end() {
+  if (!ucx::is_forked_child()) {
+    const without_gil free;
+    calls_->close_queues();
+  }
   if (server_ && !is_lent() && !ucx::is_forked_child()) close_now();
 }
 
@@ -272,11 +291,12 @@ void server_object::close_now() {
     if (const auto shown = each.lock()) shown->is_over = true;
   }
   memories_.clear();
-  aside(
-      [gone = std::exchange(server_, nullptr), broker = std::exchange(broker_, nullptr)]() mutable {
-        broker.reset();
-        gone->close();
-      });
+  aside([gone = std::exchange(server_, nullptr), broker = std::exchange(broker_, nullptr),
+         calls = calls_]() mutable {
+    calls->end();
+    broker.reset();
+    gone->close();
+  });
 }
 
 void close_servers() noexcept {
@@ -318,6 +338,8 @@ void add_server(nb::module_& module) {
       .def("url", &object::url, nb::arg("name"))
       .def("invite", &object::invite, nb::arg("name"))
       .def("publish_address", &object::publish_address, nb::arg("file"))
+      .def("add_call", &object::add_call, nb::arg("form"), nb::arg("queue"), nb::arg("number"),
+           nb::arg("documentation"))
       .def("statistics", &object::statistics)
       .def_prop_ro("is_open", &object::is_open)
       .def("close", &object::close)

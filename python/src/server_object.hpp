@@ -12,6 +12,9 @@
 #include <ucx/server.hpp>
 
 #include "borrowed.hpp"
+#include "call_form.hpp"
+#include "call_queue.hpp"
+#include "served_calls.hpp"
 #include "shared_view.hpp"
 
 namespace ucxio_python {
@@ -69,6 +72,9 @@ class server_object {
   std::string url(const std::string& name) const;
   std::string invite(const std::string& name);
   void publish_address(const std::string& file);
+  /// Serves a function, whose calls go into a queue with this number.
+  void add_call(const call_form& form, const call_queue_object& queue, std::uint64_t number,
+                const std::string& documentation);
   nanobind::tuple statistics() const;
   bool is_open() const;
   /// Closes. Errors: BufferError, where Python has buffers of memory that the server would free.
@@ -83,7 +89,8 @@ class server_object {
   bool is_lent() const noexcept;
   void close_now();
   std::shared_ptr<ucx::server> server_;
-  std::shared_ptr<ucx::pipe_broker> broker_;  // goes first
+  std::shared_ptr<ucx::pipe_broker> broker_;  // goes before it
+  std::shared_ptr<served_calls> calls_ = std::make_shared<served_calls>();
   std::vector<std::weak_ptr<memory>> memories_;
 };
 

@@ -374,3 +374,27 @@ def test_libraries_take_the_files(url: str, tmp_path: Path) -> None:
         inner = tar.extractfile("test")
         assert inner is not None
         assert inner.read() == Path(__file__).read_bytes()
+
+
+def test_text_is_read_in_large_parts(
+    local_server: ucxio.Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [f"line {number}\n" for number in range(300_000)]
+    asked: list[int] = []
+
+    def readinto(self: ucxio.RemoteFile, buffer: memoryview) -> int:
+        asked.append(len(buffer))
+        return reads(self, buffer)
+
+    reads = ucxio.RemoteFile.readinto
+    monkeypatch.setattr(ucxio.RemoteFile, "readinto", readinto)
+    with local_server.publish("lines", "".join(lines).encode()) as shown:
+        with ucxio.open(shown.url, "r") as file:
+            assert list(file) == lines
+        assert len(asked) < 10  # 8 KiB at a time would be 470
+        with ucxio.open(shown.url, "r", buffering=4096) as file:
+            assert file.readline() == lines[0]
+            place = file.tell()
+            rest = file.read()
+            file.seek(place)
+            assert file.read() == rest == "".join(lines[1:])

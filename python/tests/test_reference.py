@@ -12,6 +12,7 @@ import pytest
 
 import ucxio
 import ucxio.aio
+import ucxio.calls
 import ucxio.fsspec
 import ucxio.safetensors
 import ucxio.ucp
@@ -23,6 +24,7 @@ file = Path(__file__).parent.parent.parent / "docs" / "python_reference.py"
 modules = [
     ucxio,
     ucxio.aio,
+    ucxio.calls,
     ucxio.ucp,
     ucxio.ucp.exceptions,
     ucxio.ucp.early,

@@ -17,6 +17,7 @@ from . import _core  # noqa: E402
 
 _libucx.refuse_two()
 
+from . import calls  # noqa: E402
 from .client import Client, DirectoryListing  # noqa: E402
 from .copying import copy  # noqa: E402
 from .entry import Entry  # noqa: E402
@@ -39,6 +40,7 @@ __all__ = [
     "Server",
     "ServerStatistics",
     "__version__",
+    "calls",
     "copy",
     "open",
     "open_pipe",

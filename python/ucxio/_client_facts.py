@@ -6,6 +6,7 @@ import builtins
 from typing import ClassVar
 
 from . import _core
+from .calls import KnownFunctions
 from .entry import Entry
 
 __all__ = ["ClientFacts", "DirectoryListing"]
@@ -30,13 +31,14 @@ class DirectoryListing(list[Entry]):
 class ClientFacts:
     """The properties of a client, for calls that wait and for those that are awaited."""
 
-    __slots__ = ("_core", "_url")
+    __slots__ = ("_core", "_functions", "_url")
 
     _shown: ClassVar[str] = "ucxio.Client"
 
     def __init__(self, core: _core.Client | _core.LoopClient, url: str) -> None:
         self._core: _core.Client | _core.LoopClient = core
         self._url = _core.split_url(url)[0]
+        self._functions = KnownFunctions()
 
     @property
     def url(self) -> str:

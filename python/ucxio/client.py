@@ -5,14 +5,16 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike, fspath
-from typing import Literal
+from typing import Any, Literal
 
 from . import _core
 from ._buffer import Buffer
 from ._client_facts import ClientFacts, DirectoryListing
 from ._closing import Closing
 from ._core import Client as CoreClient
+from .calls import CallSignature, Deadline, Listing
 from .entry import Access, Entry
+from .errors import Error
 from .region import Region
 
 __all__ = ["Client", "DirectoryListing"]
@@ -275,6 +277,75 @@ class Client(ClientFacts, Closing):
             ``no_such_name``, ``permission_denied``, ``no_space``, ``busy``.
         """
         self._core.resize(name, size, timeout)
+
+    def call(
+        self,
+        name: str,
+        /,
+        *arguments: object,
+        timeout: float | None = None,
+        signature: str | None = None,
+        records: Iterable[type] = (),
+    ) -> Any:
+        """Call a function that the server's program serves, once, and return its result.
+
+        Parameters
+        ----------
+        name : str
+            The function: "add", or "add/2" for its second version.
+        *arguments
+            Its arguments. They become the types of its signature, which the server is asked for at
+            the first call. For a record an object with its fields, or a dict; for a window a
+            buffer, which the function reads or writes until the call has ended.
+        timeout : float, optional
+            Seconds for the call, and the question for its signature; the client's without it. The
+            server is told how much is left.
+        signature : str, optional
+            The signature, ``(i32,i32)->i32``: the server is not asked, and compares it.
+        records : iterable of dataclasses
+            The classes of the result's records, by their names. Others become dicts.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The arguments are not those of the signature. Nothing was sent.
+        Error
+            ``call_failed`` (the function raised; its text, and `Error.cause`), ``no_such_name``,
+            ``signature_differs``, ``permission_denied``, ``busy`` (too many calls under way),
+            ``no_such_handler`` (the server serves no calls): the function has not run, but for
+            ``call_failed``. ``call_outcome_unknown``: the connection was lost; it may have run.
+            ``timed_out``: it may have run, or may run.
+        """
+        deadline, classes = Deadline(timeout), tuple(records)
+        form = self._functions.form(name, signature, classes)
+        if form is None:
+            form = self._functions.form(name, self._signature_of(name, deadline), classes)
+            assert form is not None
+        try:
+            return self._core.call(form, arguments, deadline.left())
+        except Error as failed:
+            self._functions.forget(name, failed)
+            raise
+
+    def _signature_of(self, name: str, deadline: Deadline) -> str:
+        listing = Listing()
+        while not listing.is_whole and listing.last.encode() < name.encode():
+            listing.add(self._core.signatures(listing.last, deadline.left()))
+        self._functions.learn(listing.found)
+        return listing.signature_of(name)
+
+    def signatures(self, *, timeout: float | None = None) -> builtins.list[CallSignature]:
+        """Return the functions that the server serves and lets this client call, by name.
+
+        Raises
+        ------
+        Error
+            ``no_such_handler`` (the server serves no calls), ``protocol_error``; the connection's.
+        """
+        deadline, listing = Deadline(timeout), Listing()
+        while not listing.is_whole:
+            listing.add(self._core.signatures(listing.last, deadline.left()))
+        return listing.found
 
     def close(self) -> None:
         """Close the connection, for every region of it. Idempotent."""

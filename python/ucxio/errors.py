@@ -102,6 +102,9 @@ class Error(OSError, metaclass=_Kind):
         The library's error.
     ucx_status : int, optional
         The status by which UCX failed, below 0. None where the failure was not UCX's.
+    cause : ErrorCode or int, optional
+        Of ``call_failed``: the code of what the function raised at the peer, an error of the
+        library or a number of errno. None where that had no code.
 
     Notes
     -----
@@ -114,6 +117,7 @@ class Error(OSError, metaclass=_Kind):
 
     code: ErrorCode
     ucx_status: int | None
+    cause: ErrorCode | int | None
 
     def __new__(
         cls,
@@ -121,6 +125,7 @@ class Error(OSError, metaclass=_Kind):
         strerror: str,
         code: ErrorCode = ErrorCode.io_error,
         ucx_status: int | None = None,
+        cause: ErrorCode | int | None = None,
     ) -> Error:
         """Make an instance that is of the fitting built-in class, too."""
         made = super().__new__(_class_of(errno, code) if cls is Error else cls, errno, strerror)
@@ -133,13 +138,15 @@ class Error(OSError, metaclass=_Kind):
         strerror: str,
         code: ErrorCode = ErrorCode.io_error,
         ucx_status: int | None = None,
+        cause: ErrorCode | int | None = None,
     ) -> None:
         super().__init__(errno, strerror)
         self.code = ErrorCode(code)
         self.ucx_status = ucx_status
+        self.cause = ErrorCode(cause) if isinstance(cause, str) else cause
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Error, (self.errno, self.strerror, self.code, self.ucx_status)
+        return Error, (self.errno, self.strerror, self.code, self.ucx_status, self.cause)
 
 
 class _NotFound(Error, FileNotFoundError):
@@ -213,7 +220,10 @@ def _class_of(number: int, code: ErrorCode) -> type[Error]:
     return _by_code.get(code) or _by_number.get(number) or Error
 
 
-def _error_of(code: str, number: int, text: str, ucx_status: int | None) -> Error:
+def _error_of(
+    code: str, number: int, text: str, ucx_status: int | None, cause: str | int | None = None
+) -> Error:
     """Return the exception of a failure of the library's."""
     # The library's texts end with the sentence of the code: the system's would say it again.
-    return Error(number, text, ErrorCode(code), ucx_status)
+    known = ErrorCode(cause) if isinstance(cause, str) else cause
+    return Error(number, text, ErrorCode(code), ucx_status, known)

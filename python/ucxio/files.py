@@ -472,6 +472,10 @@ class Random(_Buffered, io.BufferedRandom):
 class Text(Discarding, io.TextIOWrapper):
     """A text file that can be thrown away."""
 
+    def read_at_once(self, size: int) -> None:
+        """Have a file that is read take so many bytes of its buffer at a time, instead of 8 KiB."""
+        self._CHUNK_SIZE = size
+
     def discard(self) -> None:
         """Close. A new file is thrown away, and what is buffered too. Idempotent."""
         cast(_Buffered, self.buffer).discard()
@@ -736,10 +740,13 @@ def open(
     try:
         if buffering == 0:
             return raw
-        file = _buffered(raw, buffering if buffering > 1 else _default_buffer)
+        size = buffering if buffering > 1 else _default_buffer
+        file = _buffered(raw, size)
         if not is_text:
             return file
         text = Text(file, encoding or "utf-8", errors, newline, line_buffering=buffering == 1)
+        if bytes_mode == "rb":
+            text.read_at_once(size)
         text.mode = mode  # type: ignore[misc]
         return text
     except BaseException:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from . import _core
 from ._buffer import Buffer
 from ._closing import Closing
+from .calls import Calls
 from .entry import Access, Entry
 
 if TYPE_CHECKING:
@@ -174,6 +175,8 @@ class Server(Closing):
         A file that gets a line of JSON for each open, refusal and change.
     pipes : bool
         Lets the ends of pipes meet here, under names of their choice (`open_pipe`).
+    call_threads : int
+        The threads that run the functions of `calls`, at the first of which they start.
 
     Raises
     ------
@@ -182,14 +185,14 @@ class Server(Closing):
         ``permission_denied`` (also: there is no token), ``bad_address``, ``bad_configuration``
         (`rules`; `insecure` with TLS).
     ValueError
-        There is no such transport.
+        There is no such transport, or `call_threads` is below 1.
 
     Notes
     -----
     Any thread may call it. In a forked child every method raises `Error` (``forked_child``).
     """
 
-    __slots__ = ("__weakref__", "_core")
+    __slots__ = ("__weakref__", "_calls", "_core")
 
     def __init__(
         self,
@@ -204,9 +207,12 @@ class Server(Closing):
         workers: int = 1,
         audit_file: str | os.PathLike[str] = "",
         pipes: bool = False,
+        call_threads: int = 1,
     ) -> None:
         if transport not in _transports:
             raise ValueError(f"{transport!r} is no transport: one of {', '.join(_transports)}")
+        if call_threads < 1:
+            raise ValueError(f"functions need a thread: call_threads is {call_threads}")
         by_unix = bind.startswith("unix:")
         self._core = _core.Server(
             bind,
@@ -220,6 +226,7 @@ class Server(Closing):
             os.fspath(audit_file),
             pipes,
         )
+        self._calls = Calls(self._core, call_threads)
         _open_servers.add(self)
 
     @property
@@ -237,6 +244,11 @@ class Server(Closing):
     def closed(self) -> bool:
         """Whether `close` was called."""
         return not self._core.is_open
+
+    @property
+    def calls(self) -> Calls:
+        """The functions that clients call: `Calls.add` adds one."""
+        return self._calls
 
     def publish(
         self, name: str, what: Buffer | str | os.PathLike[str], *, writable: bool = False

@@ -16,9 +16,10 @@ So `asyncio.timeout` bounds a call, and its buffer is the program's again.
 
 from __future__ import annotations
 
+from .calls import Calls
 from .client import Client, connect
 from .files import RemoteFile, open
 from .pipes import Pipe, open_pipe
 from .region import Region
 
-__all__ = ["Client", "Pipe", "Region", "RemoteFile", "connect", "open", "open_pipe"]
+__all__ = ["Calls", "Client", "Pipe", "Region", "RemoteFile", "connect", "open", "open_pipe"]

@@ -7,12 +7,13 @@ import builtins
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike, fspath
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from .. import _core
 from .._buffer import Buffer
 from .._client_facts import ClientFacts, DirectoryListing
 from .._core import LoopClient, LoopRegion
+from ..calls import CallSignature, Deadline, Listing
 from ..entry import Access, Entry
 from ..errors import Error, ErrorCode
 from ._closing import AsyncClosing
@@ -225,6 +226,46 @@ class Client(ClientFacts, AsyncClosing):
     async def resize(self, name: str, size: int, *, timeout: float | None = None) -> None:
         """Make a file of a writable store `size` bytes long. Added bytes are zero."""
         await self._driver.finish(self._checked().resize(name, size, timeout))
+
+    async def call(
+        self,
+        name: str,
+        /,
+        *arguments: object,
+        timeout: float | None = None,
+        signature: str | None = None,
+        records: Iterable[type] = (),
+    ) -> Any:
+        """Call a function that the server's program serves (`ucxio.Client.call`).
+
+        A cancelled call is given up: the server is told. The function may have run.
+        """
+        core, deadline, classes = self._checked(), Deadline(timeout), tuple(records)
+        form = self._functions.form(name, signature, classes)
+        if form is None:
+            form = self._functions.form(name, await self._signature_of(name, deadline), classes)
+            assert form is not None
+        try:
+            return await self._driver.finish(core.call(form, arguments, deadline.left()))
+        except Error as failed:
+            self._functions.forget(name, failed)
+            raise
+
+    async def _signature_of(self, name: str, deadline: Deadline) -> str:
+        listing = Listing()
+        while not listing.is_whole and listing.last.encode() < name.encode():
+            part = self._checked().signatures(listing.last, deadline.left())
+            listing.add(await self._driver.finish(part))
+        self._functions.learn(listing.found)
+        return listing.signature_of(name)
+
+    async def signatures(self, *, timeout: float | None = None) -> builtins.list[CallSignature]:
+        """Return the functions that the server serves and lets this client call, by name."""
+        deadline, listing = Deadline(timeout), Listing()
+        while not listing.is_whole:
+            part = self._checked().signatures(listing.last, deadline.left())
+            listing.add(await self._driver.finish(part))
+        return listing.found
 
     async def close(self) -> None:
         """Close the connection, for every region of it. Idempotent.

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..._buffer import Buffer
-from ..._core import ActiveMessage
+from ..._core import ActiveMessage, Operation
 from ...errors import Error
 from ..exceptions import UCXMsgTruncated, failure_of, translated
 from .arr import Array, part_of
 from .ucx_context import Feature
 from .ucx_endpoint import UCXEndpoint
-from .ucx_request import UCXRequest
+from .ucx_request import Call, UCXRequest
 from .ucx_worker import UCXWorker
 
 __all__ = [
@@ -32,6 +32,19 @@ def _check_length(doing: str, lengths: tuple[int, int]) -> Exception | None:
         return None
     text = f"<{doing}>: length mismatch: {got} (got) != {expected} (expected)"
     return UCXMsgTruncated(text)
+
+
+def _send(
+    ep: UCXEndpoint,
+    start: Callable[[Buffer], Operation[None]],
+    buffer: Buffer | Array[Any],
+    nbytes: int,
+    doing: str,
+    call: Call,
+) -> UCXRequest | None:
+    with translated(doing):
+        operation = start(part_of(buffer, nbytes))
+    return ep.worker._start(operation, doing, ep._number, call)
 
 
 def tag_send_nb(
@@ -78,11 +91,9 @@ def tag_send_nb(
     ValueError
         The context is without ``Feature.TAG``, or the buffer has not so many bytes.
     """
-    doing = name or "tag_send_nb"
     core = ep._messages(Feature.TAG)
-    with translated(doing):
-        operation = core.send(part_of(buffer, nbytes), tag)
-    return ep.worker._start(operation, doing, ep._number, (cb_func, cb_args, cb_kwargs))
+    call = (cb_func, cb_args, cb_kwargs)
+    return _send(ep, lambda part: core.send(part, tag), buffer, nbytes, name or "tag_send_nb", call)
 
 
 def tag_recv_nb(
@@ -123,11 +134,9 @@ def stream_send_nb(
     name: str | None = None,
 ) -> UCXRequest | None:
     """Send the first bytes of a buffer by the connection's stream. Otherwise as `tag_send_nb`."""
-    doing = name or "stream_send_nb"
-    core = ep._messages(Feature.STREAM)
-    with translated(doing):
-        operation = core.stream_send(part_of(buffer, nbytes))
-    return ep.worker._start(operation, doing, ep._number, (cb_func, cb_args, cb_kwargs))
+    start = ep._messages(Feature.STREAM).stream_send
+    call = (cb_func, cb_args, cb_kwargs)
+    return _send(ep, start, buffer, nbytes, name or "stream_send_nb", call)
 
 
 def stream_recv_nb(
@@ -158,11 +167,9 @@ def am_send_nbx(
     name: str | None = None,
 ) -> UCXRequest | None:
     """Send the first bytes of a buffer to `am_recv_nb` of the peer. Otherwise as `tag_send_nb`."""
-    doing = name or "am_send_nb"
-    core = ep._messages(Feature.AM, by_listener=True)
-    with translated(doing):
-        operation = core.send_active(part_of(buffer, nbytes))
-    return ep.worker._start(operation, doing, ep._number, (cb_func, cb_args, cb_kwargs))
+    start = ep._messages(Feature.AM, by_listener=True).send_active
+    call = (cb_func, cb_args, cb_kwargs)
+    return _send(ep, start, buffer, nbytes, name or "am_send_nb", call)
 
 
 def am_recv_nb(

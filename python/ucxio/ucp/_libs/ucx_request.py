@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..._core import Operation
 from ...errors import Error
 from ..exceptions import failure_of
 
-__all__ = ["Flight", "UCXRequest"]
+__all__ = ["Call", "Flight", "UCXRequest"]
 
 logger = logging.getLogger("ucx")
+
+# What is called at the end of an operation: a function, its arguments, and those by name.
+Call: TypeAlias = tuple[
+    Callable[..., object] | None, tuple[Any, ...] | None, Mapping[str, Any] | None
+]
 
 
 class UCXRequest:

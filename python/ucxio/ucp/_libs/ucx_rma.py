@@ -9,15 +9,12 @@ from ..._buffer import Buffer
 from ..._core import KeyedRegion, Operation, size_of_buffer
 from ...errors import Error
 from ..exceptions import failure_of
-from .ucx_request import UCXRequest
+from .ucx_request import Call, UCXRequest
 from .ucx_rkey import UCXRkey
 
 __all__ = ["RemoteMemory"]
 
 _Start: TypeAlias = "Callable[[KeyedRegion, Buffer, int, int], Operation[None]]"
-_Call: TypeAlias = tuple[
-    Callable[..., object] | None, tuple[Any, ...] | None, Mapping[str, Any] | None
-]
 
 
 class RemoteMemory:
@@ -106,20 +103,13 @@ class RemoteMemory:
         Returns
         -------
         bool
-            Whether the buffer may be changed. Where not, it may after a flush of the endpoint or
-            worker, which tells of a failure, too.
+            Whether the transfer has ended, so that the buffer may be used. Where not, it has after
+            a flush of the endpoint or worker, which tells of a failure, too.
         """
         return self._implicit(KeyedRegion.put, "put_nbi", memory, offset, size)
 
     def get_nbi(self, memory: Buffer, size: int = 0, offset: int = 0) -> bool:
-        """Read the memory into a writable buffer.
-
-        Returns
-        -------
-        bool
-            Whether the bytes are in place. Where not, they are after a flush of the endpoint or
-            worker, which tells of a failure, too.
-        """
+        """Read the memory into a writable buffer. Otherwise as `put_nbi`."""
         return self._implicit(KeyedRegion.get, "get_nbi", memory, offset, size)
 
     def _begin(
@@ -135,7 +125,7 @@ class RemoteMemory:
             raise failure_of(failed, doing) from failed
 
     def _requested(
-        self, start: _Start, doing: str, memory: Buffer, offset: int, size: int, call: _Call
+        self, start: _Start, doing: str, memory: Buffer, offset: int, size: int, call: Call
     ) -> UCXRequest | None:
         operation = self._begin(start, doing, memory, offset, size)
         endpoint = self._rkey.ep

@@ -19,7 +19,7 @@ from ..address import UCXAddress
 from ..exceptions import UCXBaseException, UCXCloseError, UCXError, failure_of, translated
 from .ucx_context import AllocatorType, Feature, UCXContext
 from .ucx_object import UCXObject
-from .ucx_request import Flight, UCXRequest
+from .ucx_request import Call, Flight, UCXRequest
 
 if TYPE_CHECKING:
     from .ucx_endpoint import UCXEndpoint
@@ -95,7 +95,7 @@ class UCXWorker(UCXObject):
         operation: Operation[None],
         doing: str,
         endpoint: int | None,
-        call: tuple[Callable[..., object] | None, tuple[Any, ...] | None, Mapping[str, Any] | None],
+        call: Call,
         *,
         is_flush: bool = False,
     ) -> UCXRequest | None:
@@ -132,7 +132,7 @@ class UCXWorker(UCXObject):
         operation: Operation[Any],
         doing: str,
         endpoint: int | None,
-        call: tuple[Callable[..., object] | None, tuple[Any, ...] | None, Mapping[str, Any] | None],
+        call: Call,
         check: Callable[[Any], Exception | None] | None = None,
     ) -> UCXRequest | None:
         """Return a request for a receive; None where it has ended."""
