@@ -82,7 +82,6 @@ TEST(HeldPlane, IsLeftByAHandlerThatDropsARequest) {
   simulated_pair_options options = by_adapters();
   options.reader_worker.heartbeat_timeout = 500ms;
   std::vector<std::byte> into(plane_size);
-  std::weak_ptr<detail::worker_core> worker;
   two_hosts hosts(options);
   remote_region region = hosts.opened();
   held_plane held(hosts.pair.reader_context);
