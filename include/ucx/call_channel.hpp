@@ -12,6 +12,7 @@
 
 #include "ucx/call_function.hpp"
 #include "ucx/call_listing.hpp"
+#include "ucx/call_memory.hpp"
 #include "ucx/call_request.hpp"
 #include "ucx/call_writer.hpp"
 #include "ucx/endpoint.hpp"
@@ -44,6 +45,10 @@ struct call_options {
   /// How long the call may take, with the connecting before it. The callee is told how much of it
   /// is left. Zero means the worker's `operation_timeout`.
   std::chrono::nanoseconds timeout = std::chrono::nanoseconds::zero();
+  /// Where the memory beside the result lands.
+  call_memory memory = {};
+  /// Bytes beside the result at most. More is `call_failed`, with the cause `no_space`.
+  std::size_t max_memory = std::size_t{256} << 20U;
 };
 
 /// Calls functions that a peer serves (`call_server`), over one connection of any kind.

@@ -23,6 +23,7 @@ struct call_type<std::vector<T>> {
                 "an element of a vector takes more than 256 KiB: put it in a vector");
   static constexpr std::size_t depth = 1 + call_type<T>::depth;
   static constexpr bool borrows = call_type<T>::borrows;
+  static constexpr bool has_memory = holds_memory<T>;
 
   static void describe(std::string& text) {
     text += "list<";
@@ -50,6 +51,7 @@ struct call_type<std::array<T, Count>> {
                 "an array takes more than 256 KiB: put it in a vector");
   static constexpr std::size_t depth = 1 + call_type<T>::depth;
   static constexpr bool borrows = call_type<T>::borrows;
+  static constexpr bool has_memory = holds_memory<T>;
 
   static void describe(std::string& text) {
     text += "array<";
@@ -72,6 +74,7 @@ template <class T>
 struct call_type<std::optional<T>> {
   static constexpr std::size_t depth = call_type<T>::depth;
   static constexpr bool borrows = call_type<T>::borrows;
+  static constexpr bool has_memory = holds_memory<T>;
 
   static void describe(std::string& text) {
     text += "optional<";
@@ -102,6 +105,7 @@ struct call_row {
   static_assert(sizeof...(Ts) > 0, "a tuple without elements has no wire type");
   static constexpr std::size_t depth = 1 + deepest<Ts...>();
   static constexpr bool borrows = (call_type<Ts>::borrows || ...);
+  static constexpr bool has_memory = (holds_memory<Ts> || ...);
 
   static void describe(std::string& text) {
     text += "tuple<";
@@ -111,6 +115,10 @@ struct call_row {
   static void write(call_writer& to, const Row& value) {
     to.list(sizeof...(Ts));
     std::apply([&](const Ts&... each) { (call_type<Ts>::write(to, each), ...); }, value);
+  }
+  static void give(call_writer& to, Row&& value) {
+    to.list(sizeof...(Ts));
+    std::apply([&](Ts&... each) { (write_result(to, std::move(each)), ...); }, value);
   }
   static Row read(call_reader& from) {
     expect_list(from, sizeof...(Ts));
@@ -132,6 +140,7 @@ struct call_type<std::map<Key, T>> {
                 "a value of a map takes more than 256 KiB: put it in a vector");
   static constexpr std::size_t depth = 1 + call_type<T>::depth;
   static constexpr bool borrows = call_type<T>::borrows;
+  static constexpr bool has_memory = holds_memory<T>;
 
   static void describe(std::string& text) {
     text += "map<";

@@ -31,7 +31,7 @@ struct answered_result<call_task<Result>> {
 
 /// Whether what is read of this type refers to the bytes of the call.
 template <class T>
-inline constexpr bool is_text_view = call_type<std::remove_cvref_t<T>>::borrows && !requires {
+inline constexpr bool is_view_of_call = call_type<std::remove_cvref_t<T>>::borrows && !requires {
   std::remove_cvref_t<T>::granted;
 };
 
@@ -76,7 +76,7 @@ struct call_parameters {
   static constexpr bool takes_context = false;
   static constexpr bool is_task = answered_result<Result>::is_task;
   static constexpr bool owns_arguments =
-      (true && ... && (!std::is_reference_v<Arguments> && !is_text_view<Arguments>));
+      (true && ... && (!std::is_reference_v<Arguments> && !is_view_of_call<Arguments>));
   using form = call_form<typename answered_result<Result>::type, Arguments...>;
 };
 template <class Result, class... Arguments>

@@ -5,16 +5,26 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
 
+#include "ucx/buffer.hpp"
 #include "ucx/call_writer.hpp"
 #include "ucx/error.hpp"
 #include "ucx/version.hpp"
 
 namespace ucx {
+
+namespace detail {
+/// Memory that came beside the values of a call.
+struct landed_part {
+  std::span<std::byte> bytes = {};
+  std::shared_ptr<buffer> owner = nullptr;
+};
+}  // namespace detail
 
 /// Reads values that a `call_writer` of the peer wrote, one after another. The bytes may be
 /// anything: each length is compared with the bytes that are left.
@@ -46,6 +56,12 @@ class UCXIO_EXPORT call_reader {
   std::string_view text();
   /// Reads bytes. They are those of the reader.
   std::span<const std::byte> bytes();
+  /// Reads memory that came beside the values: of the host, unless the program chose a resource for
+  /// another kind. It is named once.
+  /// Lifetime: of the arguments, until the function has returned; of a result, its request.
+  std::span<std::byte> memory();
+  /// Reads memory likewise, and takes it.
+  buffer take_memory();
   /// Reads the beginning of a list. Its elements follow: so many are read next.
   /// Returns: at most as many as bytes are left.
   std::size_t list();
@@ -71,6 +87,7 @@ class UCXIO_EXPORT call_reader {
   void finish(std::error_code& ec = throws);
 
  private:
+  friend struct detail::call_memory_access;
   enum class kind : std::uint8_t;
   struct head;
 
@@ -82,6 +99,7 @@ class UCXIO_EXPORT call_reader {
   bool take_values(const head& next);
   std::span<const std::byte> content(std::uint64_t size);
   void expected(std::string_view wanted, kind there);
+  detail::landed_part* named_part();
 
   std::span<const std::byte> bytes_;
   std::size_t at_ = 0;
@@ -90,6 +108,9 @@ class UCXIO_EXPORT call_reader {
   std::size_t depth_ = 0;
   std::size_t all_missing_ = 0;
   std::size_t memory_ = 0;
+  std::span<detail::landed_part> parts_;
+  std::uint32_t named_ = 0;  // a bit of each part
+  bool has_skipped_ = false;
   std::string wrong_;
 };
 

@@ -22,6 +22,9 @@ struct call_server_options {
   /// The calls of each connection that may be under way: their arguments, or their answers, are on
   /// their way, or their answers come later. Further ones are refused (`busy`).
   std::size_t max_calls = 256;
+  /// Bytes beside the arguments that the calls of each connection may take here, until their
+  /// functions have returned. A call with more by itself is `no_space`, others get `busy`.
+  std::size_t max_memory = std::size_t{256} << 20U;
   /// The program's own object, for `call_context::program`.
   std::any program = {};
   /// Takes the stamps of calls, and stamps the answers of those that have one. Null: calls have no

@@ -23,6 +23,7 @@
 #include "ucx/call_containers.hpp"
 #include "ucx/call_form.hpp"
 #include "ucx/call_function.hpp"
+#include "ucx/call_memory.hpp"
 #include "ucx/call_reader.hpp"
 #include "ucx/call_task.hpp"
 #include "ucx/call_types.hpp"
@@ -97,6 +98,9 @@ struct call_context {
 struct call_function_options {
   /// Words for people, in UTF-8: 4096 bytes at most. `call_channel::signatures()` tells them.
   std::string documentation = {};
+  /// Where the memory beside its arguments lands before it runs.
+  /// Errors: invalid_argument: there is no resource for its kind.
+  call_memory memory = {};
 };
 
 /// How many calls a table has answered, by their ends.
@@ -228,7 +232,7 @@ struct call_runner<call_form<Result, Arguments...>> {
       std::apply(call, values);
       result.nil();
     } else {
-      call_type<std::remove_cvref_t<Result>>::write(result, std::apply(call, values));
+      write_result<Result>(result, std::apply(call, values));
     }
   }
 
@@ -267,7 +271,7 @@ void call_table::add(std::string_view name, Function function, const call_functi
   using runner = detail::call_runner<typename traits::form>;
   static_assert(!traits::is_task || traits::owns_arguments,
                 "a coroutine runs when its call has returned: it takes values, no references, and "
-                "no std::string_view");
+                "no std::string_view or std::span");
   // `std::function` copies what it has, and a function may be one that only moves.
   add_handler(
       name, traits::form::describe(),

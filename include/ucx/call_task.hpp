@@ -61,8 +61,8 @@ template <class Result>
 struct call_task_result : call_task_promise {
   template <class Value = Result>
   void return_value(Value&& value) {
-    const Result result(std::forward<Value>(value));
-    call_type<Result>::write(result_, result);
+    Result result(std::forward<Value>(value));
+    write_result(result_, std::move(result));
   }
 };
 template <>

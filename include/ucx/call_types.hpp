@@ -196,6 +196,27 @@ struct call_type<std::vector<std::byte>> : call_scalar {
   }
 };
 
+/// Whether there is a buffer in a value of the type.
+template <class T>
+inline constexpr bool holds_memory = [] {
+  if constexpr (requires { call_type<T>::has_memory; }) return call_type<T>::has_memory;
+  return false;
+}();
+
+/// Writes a result, whose buffers become those of the call.
+template <class T>
+void write_result(call_writer& to, T&& value) {
+  using type = call_type<std::remove_cvref_t<T>>;
+  if constexpr (requires { type::give(to, std::forward<T>(value)); }) {
+    type::give(to, std::forward<T>(value));
+  } else {
+    static_assert(!holds_memory<std::remove_cvref_t<T>>,
+                  "a result gives its buffers away: return a ucx::buffer, or a tuple of them, by "
+                  "value");
+    type::write(to, value);
+  }
+}
+
 /// Writes descriptions with commas between them.
 template <class... Ts>
 void describe_each(std::string& text) {
@@ -225,6 +246,7 @@ struct call_record_type<std::tuple<call_field<Records, Members>...>> {
   static_assert(sizeof...(Members) > 0, "a record without fields has no wire type");
   static constexpr std::size_t depth = 1 + deepest<Members...>();
   static constexpr bool borrows = (call_type<Members>::borrows || ...);
+  static constexpr bool has_memory = (holds_memory<Members> || ...);
 
   template <class Each>
   static void for_each(const std::tuple<call_field<Records, Members>...>& fields, Each each) {

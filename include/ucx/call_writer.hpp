@@ -4,12 +4,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "ucx/access.hpp"
+#include "ucx/buffer.hpp"
 #include "ucx/error.hpp"
 #include "ucx/version.hpp"
 
@@ -17,7 +19,14 @@ namespace ucx {
 
 namespace detail {
 class call_windows;
-}
+struct call_memory_access;
+
+/// Memory that goes beside the values of a call.
+struct sent_part {
+  std::span<const std::byte> bytes = {};
+  std::shared_ptr<buffer> owner = nullptr;  ///< Null where the bytes are borrowed.
+};
+}  // namespace detail
 
 /// Writes values one after another: the arguments of a call, or a result. `<ucx/rpc.hpp>` writes
 /// C++ types by it.
@@ -35,6 +44,8 @@ class UCXIO_EXPORT call_writer {
   static constexpr std::size_t max_depth = 16;
   /// Windows among the arguments of a call at most.
   static constexpr std::size_t max_windows = 8;
+  /// Runs of memory beside the values at most.
+  static constexpr std::size_t max_parts = 8;
 
   call_writer& nil();
   call_writer& boolean(bool value);
@@ -53,6 +64,12 @@ class UCXIO_EXPORT call_writer {
   /// makes it, and ends it: `ucx::window`.
   /// Lifetime: `memory`, until the call is done.
   call_writer& window(std::span<std::byte> memory, access granted);
+  /// Puts memory beside the values, of the host or a device: its bytes are not copied to the
+  /// writer. It is a value where it stands. Only a call over a connection carries it.
+  /// Lifetime: `bytes`, until the call is done. A result owns its memory: it takes buffers alone.
+  call_writer& memory(std::span<const std::byte> bytes);
+  /// Puts memory that the writer shares with its copies, and with the call.
+  call_writer& memory(buffer bytes);
 
   /// Returns the number of values so far. A list or map is one, with all that is in it.
   std::size_t count() const noexcept { return count_; }
@@ -67,6 +84,7 @@ class UCXIO_EXPORT call_writer {
 
  private:
   friend class detail::call_windows;
+  friend struct detail::call_memory_access;
   struct sink;
   /// A window, whose value goes between bytes.
   struct opened {
@@ -76,12 +94,14 @@ class UCXIO_EXPORT call_writer {
   };
 
   bool begin(std::size_t size);
+  call_writer& add_part(detail::sent_part next);
   void append(std::span<const std::byte> values);
   call_writer& end();
   void nest(std::size_t values);
 
   std::vector<std::byte> bytes_;
   std::vector<opened> windows_;
+  std::vector<detail::sent_part> parts_;
   /// The values that are missing in each list and map that has begun, from the outermost on.
   std::array<std::size_t, max_depth> missing_{};
   std::size_t depth_ = 0;

@@ -6,6 +6,7 @@
 #include "ucx/call_form.hpp"
 #include "ucx/call_function.hpp"
 #include "ucx/call_listing.hpp"
+#include "ucx/call_memory.hpp"
 #include "ucx/call_request.hpp"
 #include "ucx/call_server.hpp"
 #include "ucx/call_stub.hpp"
@@ -15,4 +16,5 @@
 #include "ucx/hybrid_clock.hpp"
 #include "ucx/late_answer.hpp"
 #include "ucx/remote_procedure.hpp"
+#include "ucx/tensor.hpp"
 #include "ucx/window.hpp"

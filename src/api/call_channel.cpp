@@ -7,6 +7,7 @@
 
 #include "base/result.hpp"
 #include "call/call_listing.hpp"
+#include "call/call_memory.hpp"
 #include "rpc/call_channel_core.hpp"
 #include "rpc/call_result.hpp"
 #include "ucx/call_stub.hpp"
@@ -23,7 +24,7 @@ struct detail::call_starter {
     std::shared_ptr<call_result> result;
     if (!over) return {closed(wanted), result};
     const std::shared_ptr<call_channel_core> kept = over;  // a handler may destroy the channel
-    request started = kept->start(wanted, arguments, options.timeout, result);
+    request started = kept->start(wanted, arguments, options, result);
     return {std::move(started), std::move(result)};
   }
   static request closed(const wanted_call& wanted) {
@@ -84,7 +85,7 @@ call_reader call_request::result(std::error_code& ec) & {
   if (!outcome && !result_) outcome = errc::closed;
   if (!outcome) {
     if (&ec != &throws) ec.clear();
-    return call_reader(result_->bytes);
+    return detail::call_memory_access::reader(result_->bytes, result_->parts);
   }
   if (&ec == &throws) throw ucx::error(outcome, description(), ucx_status(), cause());
   ec = outcome;

@@ -11,6 +11,7 @@
 #include "ucx/payload.hpp"
 #include "ucx/remote_file.hpp"
 #include "ucx/request.hpp"
+#include "ucx/tensor.hpp"
 #include "ucx/worker.hpp"
 
 #include <cstddef>
@@ -239,6 +240,43 @@ std::string_view detail::enum_name(memory_kind value) noexcept {
       return "cuda_pinned";
     case memory_kind::other:
       return "other";
+  }
+  return "unknown";
+}
+
+template <>
+std::string_view detail::enum_name(element_type value) noexcept {
+  switch (value) {
+    case element_type::boolean:
+      return "boolean";
+    case element_type::i8:
+      return "i8";
+    case element_type::i16:
+      return "i16";
+    case element_type::i32:
+      return "i32";
+    case element_type::i64:
+      return "i64";
+    case element_type::u8:
+      return "u8";
+    case element_type::u16:
+      return "u16";
+    case element_type::u32:
+      return "u32";
+    case element_type::u64:
+      return "u64";
+    case element_type::f16:
+      return "f16";
+    case element_type::bf16:
+      return "bf16";
+    case element_type::f32:
+      return "f32";
+    case element_type::f64:
+      return "f64";
+    case element_type::c64:
+      return "c64";
+    case element_type::c128:
+      return "c128";
   }
   return "unknown";
 }

@@ -22,7 +22,7 @@ void deferred_call::refuse(const call_failure& why) {
 void deferred_call::send(const call_writer& result) noexcept try {
   if (const auto wrong = call_directory::complaint_about_result(result, called_->shape))
     return refuse(*wrong);
-  call_message made = encode_result(context_.number, result.written());
+  call_message made = encode_result_of(context_.number, result);
   of_->count(call_outcome::done);
   to_->send(std::move(made));
 } catch (const std::bad_alloc&) {

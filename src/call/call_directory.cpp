@@ -8,6 +8,7 @@
 #include "base/name.hpp"
 #include "call/call_deferral.hpp"
 #include "call/call_listing.hpp"
+#include "call/call_memory.hpp"
 #include "call/call_name.hpp"
 
 namespace ucx::detail {
@@ -64,19 +65,22 @@ void call_directory::change(Change made) {
 
 result<void> call_directory::add(std::string_view name, call_signature signature,
                                  std::optional<call_shape> shape, call_table::handler run,
-                                 std::string documentation) {
+                                 const call_function_options& options) {
   const auto because = [&](errc code, std::string_view why) {
     return failure{code, "adding the function \"" + std::string(name) + "\": " + std::string(why)};
   };
   const std::string_view wrong = complaint_about_call_name(name);
   if (!wrong.empty()) return because(errc::bad_name, wrong);
   if (!run) return because(errc::invalid_argument, "there is no function");
-  const std::string_view unfit = complaint_about_documentation(documentation);
+  const std::string_view unfit = complaint_about_documentation(options.documentation);
   if (!unfit.empty()) return because(errc::invalid_argument, unfit);
+  if (!options.memory.has_resource()) {
+    return because(errc::invalid_argument, "there is no resource for its kind of memory");
+  }
   std::string kept(name);
-  const auto made =
-      std::make_shared<function>(function{std::move(kept), std::move(signature), std::move(shape),
-                                          0, std::move(run), std::move(documentation)});
+  const auto made = std::make_shared<function>(function{std::move(kept), std::move(signature),
+                                                        std::move(shape), 0, std::move(run),
+                                                        options.documentation, options.memory});
   bool is_taken = false;
   change([&](contents& all) {
     made->number = first_number_ + all.in_order.size();
@@ -201,12 +205,21 @@ std::optional<call_failure> call_directory::complaint_about_result(
         .outcome = is_large ? call_outcome::result_too_large : call_outcome::handler_failed,
         .text = std::string("its result can not be sent: ") + wrong.what()};
   }
+  for (const sent_part& each : call_memory_access::parts(value)) {
+    if (each.owner) continue;
+    return call_failure{.outcome = call_outcome::handler_failed,
+                        .text = "its result has memory that is not its own"};
+  }
   if (value.count() != 1) {
     return call_failure{.outcome = call_outcome::handler_failed,
                         .text = "it wrote " + std::to_string(value.count()) + " results"};
   }
   if (!shape) return std::nullopt;
-  call_reader written(bytes);
+  std::vector<landed_part> sent;
+  for (const sent_part& each : call_memory_access::parts(value)) {
+    sent.push_back({.owner = each.owner});
+  }
+  call_reader written = call_memory_access::reader(bytes, sent);
   shape->read_result(written);
   if (written.ok()) return std::nullopt;
   return call_failure{.outcome = call_outcome::handler_failed,
@@ -217,13 +230,13 @@ std::optional<call_failure> call_directory::complaint_about_result(
 std::optional<call_failure> call_directory::run(const function& called, const asked_call& asked,
                                                 call_context& context, call_writer& value) {
   if (called.shape) {
-    call_reader checked(asked.arguments);
+    call_reader checked = call_memory_access::reader(asked.arguments, asked.memory);
     called.shape->read_arguments(checked);
     std::error_code ec;
     checked.finish(ec);
     if (ec) return other_arguments(checked);
   }
-  call_reader arguments(asked.arguments);
+  call_reader arguments = call_memory_access::reader(asked.arguments, asked.memory);
   std::optional<call_failure> failed;
   try {
     called.run(context, arguments, value);
@@ -258,12 +271,15 @@ std::optional<call_message> call_directory::answer(const asked_call& asked, call
                                                    call_gate* gate, late_senders* later) {
   const std::shared_ptr<const contents> now = current();
   call_writer value;
+  const auto result_of = [&] {
+    count(call_outcome::done);
+    return encode_result_of(asked.number, value);
+  };
   if (asked.kind == call_kind::call && asked.name == listing_name) {
     if (const auto failed = list(*now, asked, context, gate, value)) {
       return refuse(asked.number, *failed, context, listing_name);
     }
-    count(call_outcome::done);
-    return encode_result(asked.number, value.written());
+    return result_of();
   }
   call_failure refusal;
   const function* const called = now->find(asked, first_number_, gate, refusal);
@@ -273,7 +289,7 @@ std::optional<call_message> call_directory::answer(const asked_call& asked, call
   }
   if (asked.kind == call_kind::bind) {
     value.unsigned_integer(called->number);
-    return encode_result(asked.number, value.written());
+    return encode_result_of(asked.number, value);
   }
   call_deferral deferral(*this, now, *called, later);
   context.deferral.by_ = &deferral;
@@ -281,8 +297,17 @@ std::optional<call_message> call_directory::answer(const asked_call& asked, call
   context.deferral.by_ = nullptr;
   if (deferral.was_deferred()) return std::nullopt;
   if (failed) return refuse(asked.number, *failed, context, called->name);
-  count(call_outcome::done);
-  return encode_result(asked.number, value.written());
+  return result_of();
+}
+
+std::optional<call_memory> call_directory::landing_of(const asked_call& asked,
+                                                      const call_context& context,
+                                                      call_gate* gate) const {
+  const std::shared_ptr<const contents> now = current();
+  call_failure refusal;
+  const function* const called = now->find(asked, first_number_, gate, refusal);
+  if (called == nullptr || now->refuses(context, called->name)) return std::nullopt;
+  return called->memory;
 }
 
 call_message call_directory::refuse(std::uint64_t number, const call_failure& why,
@@ -309,6 +334,7 @@ void call_directory::count(call_outcome outcome) noexcept {
         return counters_.failed;
       case call_outcome::refused:
       case call_outcome::busy:
+      case call_outcome::no_room:
         return counters_.refused;
       case call_outcome::given_up:
         return counters_.given_up;

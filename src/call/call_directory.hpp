@@ -17,6 +17,7 @@
 #include "call/call_gate.hpp"
 #include "call/call_message.hpp"
 #include "call/call_shape.hpp"
+#include "ucx/call_memory.hpp"
 #include "ucx/call_table.hpp"
 
 namespace ucx::detail {
@@ -33,7 +34,7 @@ class call_directory : public std::enable_shared_from_this<call_directory> {
 
   /// `shape`: the arguments and the result are compared with it; nothing: the function does.
   result<void> add(std::string_view name, call_signature signature, std::optional<call_shape> shape,
-                   call_table::handler run, std::string documentation);
+                   call_table::handler run, const call_function_options& options);
   void refuse(call_table::predicate refused);
   void observe(call_table::observer told);
 
@@ -45,6 +46,10 @@ class call_directory : public std::enable_shared_from_this<call_directory> {
   call_message refuse(std::uint64_t number, const call_failure& why, const call_context& context,
                       std::string_view name = {});
   call_statistics statistics() const noexcept;
+  /// Returns where the memory beside a call lands; nothing where the call would be refused before
+  /// its function runs.
+  std::optional<call_memory> landing_of(const asked_call& asked, const call_context& context,
+                                        call_gate* gate) const;
 
  private:
   friend class call_deferral;
@@ -57,6 +62,7 @@ class call_directory : public std::enable_shared_from_this<call_directory> {
     std::uint64_t number = 0;
     call_table::handler run;
     std::string documentation;
+    call_memory memory;
   };
   /// Never changed: a change makes another one.
   struct contents {

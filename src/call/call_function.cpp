@@ -4,6 +4,7 @@
 
 #include "base/result.hpp"
 #include "call/call_listing.hpp"
+#include "call/call_memory.hpp"
 #include "call/call_message.hpp"
 #include "call/call_name.hpp"
 
@@ -18,6 +19,10 @@ detail::result<call_reader> result_of_answer(const call_function& called,
   if (!answer) {
     return detail::failure{answer.why().code,
                            "reading the answer of " + called.name() + ": " + answer.why().text};
+  }
+  if (answer->part_count > 0) {
+    return detail::failure{errc::not_supported, "reading the answer of " + called.name() +
+                                                    ": memory comes over a connection alone"};
   }
   if (answer->failure.outcome == detail::call_outcome::done) return call_reader(answer->value);
   return detail::failure_at_caller(answer->failure, called.name(), called.signature().text());
@@ -51,6 +56,12 @@ std::vector<std::byte> call_function::encode(const call_writer& arguments,
   const auto values = arguments.written(&ec == &throws ? ec : wrong);
   if (&ec != &throws) ec = wrong;
   if (wrong) return {};
+  if (!detail::call_memory_access::parts(arguments).empty()) {
+    detail::end_with(make_error_code(errc::invalid_argument), ec, [this] {
+      return "calling " + name_ + ": memory goes over a connection alone";
+    });
+    return {};
+  }
   return detail::encode_request({.hash = signature_.hash(), .name = name_, .arguments = values})
       .joined();
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/name.hpp"
+#include "call/call_memory.hpp"
 #include "ucx/call_function.hpp"
 #include "ucx/call_reader.hpp"
 #include "ucx/call_writer.hpp"
@@ -19,6 +20,7 @@ constexpr std::size_t bound_head_size = 40;
 constexpr std::size_t answer_head_size = 24;
 constexpr std::size_t cancel_head_size = least_call_head;
 constexpr std::size_t clock_size = 8;
+constexpr std::size_t part_size = 16;
 static_assert(call_head_size + clock_size == longest_call_head);
 
 /// The category of an error code.
@@ -72,10 +74,26 @@ std::size_t place_of_clock(std::span<const std::byte> head) noexcept {
 
 failure too_short() { return {errc::protocol_error, "its head is too short"}; }
 
-/// Returns why there are parts beside the body: version 1 has none.
-result<void> expect_no_parts(std::span<const std::byte> head, std::size_t at) {
-  if (take_at<std::uint16_t>(head, at) == 0) return {};
-  return failure{errc::not_supported, "it has parts beside its body, of a later version"};
+/// Returns where a head of this kind tells how many parts there are; 0: nowhere.
+std::size_t place_of_part_count(call_kind kind) noexcept {
+  switch (kind) {
+    case call_kind::call:
+      return 42;
+    case call_kind::bound:
+      return 32;
+    case call_kind::answer:
+      return 18;
+    case call_kind::bind:
+    case call_kind::cancel:
+      break;
+  }
+  return 0;
+}
+
+/// Returns the kind of memory that a peer tells; one of later versions is another kind.
+memory_kind told_kind(std::uint8_t number) noexcept {
+  const auto last = static_cast<std::uint8_t>(memory_kind::rocm);
+  return number <= last ? static_cast<memory_kind>(number) : memory_kind::other;
 }
 
 /// Cuts a text where a character ends, and replaces what is not UTF-8.
@@ -118,24 +136,40 @@ result<asked_call> decode_named(asked_call made, const split_call& wire) {
   made.hash = {.high = take_at<std::uint64_t>(wire.head, 24),
                .low = take_at<std::uint64_t>(wire.head, 32)};
   const auto name_size = take_at<std::uint16_t>(wire.head, 40);
-  if (const auto none = expect_no_parts(wire.head, 42); !none) return failure(none.why());
-  if (name_size > wire.body.size() || name_size > call_function::max_name_size) {
+  if (made.kind == call_kind::bind && take_at<std::uint16_t>(wire.head, 42) != 0) {
+    return failure{errc::not_supported, "it is a binding with parts beside its body"};
+  }
+  const auto parts = decode_parts(wire.head);
+  if (!parts) return failure(parts.why());
+  made.part_count = parts->count;
+  // Where the memory is to land depends on the function: its name is in the head then.
+  const bool is_in_head = parts->count > 0;
+  const auto named = is_in_head ? wire.head.subspan(parts->end) : wire.body;
+  if (name_size > named.size() || name_size > call_function::max_name_size) {
     return failure{errc::protocol_error, "its name is too long"};
   }
-  made.name = {reinterpret_cast<const char*>(wire.body.data()), name_size};
-  made.arguments = wire.body.subspan(name_size);
+  made.name = {reinterpret_cast<const char*>(named.data()), name_size};
+  made.arguments = is_in_head ? wire.body : wire.body.subspan(name_size);
   return made;
 }
 
 result<asked_call> decode_bound(asked_call made, const split_call& wire) {
   if (wire.head.size() < bound_head_size) return too_short();
   made.function = take_at<std::uint64_t>(wire.head, 24);
-  if (const auto none = expect_no_parts(wire.head, 32); !none) return failure(none.why());
+  const auto parts = decode_parts(wire.head);
+  if (!parts) return failure(parts.why());
+  made.part_count = parts->count;
   made.arguments = wire.body;
   return made;
 }
 
 }  // namespace
+
+std::size_t call_message::length() const noexcept {
+  std::size_t sum = body.size();
+  for (const sent_part& each : parts) sum += each.bytes.size();
+  return sum;
+}
 
 std::vector<std::byte> call_message::joined() const {
   std::vector<std::byte> made;
@@ -187,7 +221,52 @@ clock_stamp clock_of(std::span<const std::byte> head) noexcept {
   return {take_at<std::uint64_t>(head, place)};
 }
 
-call_message encode_request(const asked_call& request) {
+void add_parts(call_message& to, std::span<const memory_kind> kinds) {
+  const auto kind = static_cast<call_kind>(take_at<std::uint8_t>(to.head(), 1));
+  const std::size_t table = place_of_clock(to.head()) + clock_size;
+  const std::size_t end = table + part_size * to.parts.size();
+  std::vector<std::byte> made(end);
+  made.reserve(end + to.name.size());
+  std::copy(to.head().begin(), to.head().end(), made.begin());
+  put_at(made, place_of_part_count(kind), static_cast<std::uint16_t>(to.parts.size()));
+  for (std::size_t i = 0; i < to.parts.size(); ++i) {
+    put_at(made, table + i * part_size, std::uint64_t{to.parts[i].bytes.size()});
+    const bool is_pinned = kinds[i] == memory_kind::cuda_pinned;
+    const memory_kind told = is_pinned ? memory_kind::host : kinds[i];
+    put_at(made, table + i * part_size + 8, static_cast<std::uint8_t>(told));
+  }
+  append_bytes(made, std::as_bytes(std::span(to.name)));
+  put_at(made, 2, static_cast<std::uint16_t>(made.size()));
+  to.long_head = std::move(made);
+}
+
+result<call_parts> decode_parts(std::span<const std::byte> head) {
+  call_parts made;
+  if (head.size() < least_call_head || take_at<std::uint8_t>(head, 0) != call_version) return made;
+  const std::size_t place =
+      place_of_part_count(static_cast<call_kind>(take_at<std::uint8_t>(head, 1)));
+  if (place == 0 || head.size() < place + sizeof(std::uint16_t)) return made;
+  made.count = take_at<std::uint16_t>(head, place);
+  if (made.count == 0) return made;
+  if (made.count > made.each.size()) {
+    return failure{errc::protocol_error, "it has more than 8 parts beside its body"};
+  }
+  const std::size_t table = place_of_clock(head) + clock_size;
+  made.end = table + part_size * made.count;
+  if (head.size() < made.end) return too_short();
+  for (std::size_t i = 0; i < made.count; ++i) {
+    call_parts::told& part = made.each[i];
+    part.size = take_at<std::uint64_t>(head, table + i * part_size);
+    part.kind = told_kind(take_at<std::uint8_t>(head, table + i * part_size + 8));
+    if (part.size > std::numeric_limits<std::uint64_t>::max() - made.total) {
+      return failure{errc::protocol_error, "its parts are longer than any message"};
+    }
+    made.total += part.size;
+  }
+  return made;
+}
+
+call_message encode_request(const asked_call& request, std::span<const sent_part> parts) {
   const bool is_bound = request.kind == call_kind::bound;
   auto made =
       begin_message(request.kind, request.number, is_bound ? bound_head_size : call_head_size,
@@ -202,7 +281,12 @@ call_message encode_request(const asked_call& request) {
     put_at(made.head_room, 40, static_cast<std::uint16_t>(request.name.size()));
   }
   made.body.reserve(request.name.size() + request.arguments.size());
-  append_bytes(made.body, std::as_bytes(std::span(request.name)));
+  if (parts.empty()) {
+    append_bytes(made.body, std::as_bytes(std::span(request.name)));
+  } else {
+    made.name = request.name;
+    made.parts.assign(parts.begin(), parts.end());
+  }
   append_bytes(made.body, request.arguments);
   return made;
 }
@@ -262,6 +346,8 @@ errc code_at_caller(call_outcome outcome) noexcept {
       return errc::busy;
     case call_outcome::given_up:
       return errc::timed_out;
+    case call_outcome::no_room:
+      return errc::no_space;
     case call_outcome::done:
     case call_outcome::bad_call:
     case call_outcome::bad_arguments:
@@ -291,6 +377,12 @@ call_message encode_result(std::uint64_t number, std::span<const std::byte> valu
   return made;
 }
 
+call_message encode_result_of(std::uint64_t number, const call_writer& value) {
+  call_message made = encode_result(number, value.written());
+  made.parts = call_memory_access::parts(value);
+  return made;
+}
+
 call_message encode_failure(std::uint64_t number, const call_failure& failure) {
   const auto [family, value] = wire_code(failure.code);
   call_writer body;
@@ -313,11 +405,12 @@ result<call_answer> decode_answer(const split_call& wire) {
     return failure{errc::protocol_error, "its kind is another one"};
   }
   if (wire.head.size() < answer_head_size) return too_short();
-  if (const auto none = expect_no_parts(wire.head, 18); !none) return failure(none.why());
+  const auto parts = decode_parts(wire.head);
+  if (!parts) return failure(parts.why());
   if (wire.body.size() > call_writer::max_size) {
     return failure{errc::protocol_error, "it has more than 1 MiB"};
   }
-  call_answer made{.number = begun->number};
+  call_answer made{.number = begun->number, .part_count = parts->count};
   made.failure.outcome = static_cast<call_outcome>(take_at<std::uint16_t>(wire.head, 16));
   if (made.failure.outcome == call_outcome::done) {
     made.value = wire.body;

@@ -12,8 +12,11 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "ucx/call_reader.hpp"
+#include "ucx/call_writer.hpp"
 #include "ucx/content_digest.hpp"
 #include "ucx/hybrid_clock.hpp"
+#include "ucx/memory_place.hpp"
 
 namespace ucx::detail {
 
@@ -37,14 +40,21 @@ inline constexpr std::uint32_t required_call_flags = 0xffff'0000U;
 inline constexpr std::size_t least_call_head = 16;
 inline constexpr std::size_t longest_call_head = 56;
 
-/// Bytes to send: a head, and what stands behind it.
+/// Bytes to send: a head, what stands behind it, and memory beside that.
 struct call_message {
   std::array<std::byte, longest_call_head> head_room = {};
   std::size_t head_size = 0;
+  std::vector<std::byte> long_head = {};  ///< Of one with parts, from `add_parts` on.
+  std::string name = {};                  ///< That goes into the head, behind the table of parts.
   std::vector<std::byte> body = {};
+  std::vector<sent_part> parts = {};
 
-  std::span<const std::byte> head() const noexcept { return std::span(head_room).first(head_size); }
-  /// Returns both, one behind the other.
+  std::span<const std::byte> head() const noexcept {
+    return long_head.empty() ? std::span(head_room).first(head_size) : std::span(long_head);
+  }
+  /// Returns how many bytes go behind the head.
+  std::size_t length() const noexcept;
+  /// Returns head and body, one behind the other. REQUIRES: it has no parts.
   std::vector<std::byte> joined() const;
 };
 
@@ -75,6 +85,25 @@ void add_clock(call_message& to, clock_stamp sent) noexcept;
 /// Returns the stamp of a head; an empty one where it has none.
 clock_stamp clock_of(std::span<const std::byte> head) noexcept;
 
+/// The memory beside a body, as the head tells of it.
+struct call_parts {
+  struct told {
+    std::uint64_t size = 0;
+    memory_kind kind = memory_kind::host;  ///< Of the sender's memory.
+  };
+  std::array<told, call_writer::max_parts> each = {};
+  std::size_t count = 0;
+  std::uint64_t total = 0;
+  std::size_t end = 0;  ///< Where the table ends in the head.
+
+  std::span<const told> all() const noexcept { return std::span(each).first(count); }
+};
+/// Writes the table of parts into the head, whose last part it is. REQUIRES: a call or an answer.
+void add_parts(call_message& to, std::span<const memory_kind> kinds);
+/// Reads it. Messages of other versions, and bindings and cancellations, have none.
+/// Errors: protocol_error.
+result<call_parts> decode_parts(std::span<const std::byte> head);
+
 /// A call, or a binding. It refers to the bytes that it was read from.
 struct asked_call {
   call_kind kind = call_kind::call;
@@ -85,9 +114,12 @@ struct asked_call {
   std::uint64_t function = 0;          ///< Of `bound`.
   std::string_view name = {};
   std::span<const std::byte> arguments = {};
+  std::size_t part_count = 0;          ///< So many the head tells of.
+  std::span<landed_part> memory = {};  ///< Those that are here.
 };
 
-call_message encode_request(const asked_call& request);
+/// `parts`: what goes beside the arguments, of a call that is no binding.
+call_message encode_request(const asked_call& request, std::span<const sent_part> parts = {});
 call_message encode_cancel(std::uint64_t number);
 /// Errors: protocol_error; version_mismatch; not_supported: parts, kinds or flags of later
 /// versions.
@@ -107,8 +139,9 @@ enum class call_outcome : std::uint16_t {
   refused = 9,
   busy = 10,
   given_up = 11,  ///< Its deadline passed before it ran.
+  no_room = 12,   ///< It has more memory beside it than the peer takes.
 };
-inline constexpr call_outcome last_call_outcome = call_outcome::given_up;
+inline constexpr call_outcome last_call_outcome = call_outcome::no_room;
 
 /// Why there is no result.
 struct call_failure {
@@ -130,6 +163,8 @@ failure failure_at_caller(const call_failure& why, std::string_view function,
 inline constexpr std::size_t longest_failure_text = 1024;
 
 call_message encode_result(std::uint64_t number, std::span<const std::byte> value);
+/// With the memory beside it.
+call_message encode_result_of(std::uint64_t number, const call_writer& value);
 call_message encode_failure(std::uint64_t number, const call_failure& failure);
 
 /// Returns how the call of an answer ended. REQUIRES: `answer` was made by one of these.
@@ -139,6 +174,7 @@ struct call_answer {
   std::uint64_t number = 0;
   call_failure failure = {};              ///< Its outcome is `done` where there is a result.
   std::span<const std::byte> value = {};  ///< The result, in the bytes that were read.
+  std::size_t part_count = 0;             ///< So many the head tells of.
 };
 /// Errors: protocol_error; version_mismatch; not_supported: parts or flags of later versions.
 result<call_answer> decode_answer(const split_call& wire);

@@ -252,6 +252,27 @@ std::span<const std::byte> call_reader::bytes() {
   return take(kind::bytes, size) ? content(size) : std::span<const std::byte>();
 }
 
+detail::landed_part* call_reader::named_part() {
+  const std::uint64_t number = unsigned_integer();
+  if (!ok()) return nullptr;
+  if (number >= parts_.size()) {
+    fail("the memory before is not there");
+    return nullptr;
+  }
+  const std::uint32_t bit = std::uint32_t{1} << number;
+  if ((named_ & bit) != 0) {
+    fail("the memory before stands twice");
+    return nullptr;
+  }
+  named_ |= bit;
+  return &parts_[static_cast<std::size_t>(number)];
+}
+
+std::span<std::byte> call_reader::memory() {
+  const detail::landed_part* const named = named_part();
+  return named != nullptr ? named->bytes : std::span<std::byte>();
+}
+
 std::size_t call_reader::list() {
   std::uint64_t count = 0;
   return take(kind::list, count) ? static_cast<std::size_t>(count) : 0;
@@ -263,6 +284,7 @@ std::size_t call_reader::map() {
 }
 
 void call_reader::skip() {
+  has_skipped_ = true;
   const std::size_t around = all_missing_ > 0 ? all_missing_ - 1 : 0;
   do {
     if (!ok()) return;
@@ -287,6 +309,8 @@ void call_reader::skip() {
 
 void call_reader::finish(std::error_code& ec) {
   if (at_ != bytes_.size()) fail("more values are there than are expected");
+  const std::uint32_t all = (std::uint32_t{1} << parts_.size()) - 1;
+  if (!has_skipped_ && named_ != all) fail("memory is there that no value names");
   if (all_missing_ != 0) fail("a list or map has more values than were read");
   const auto outcome = ok() ? std::error_code() : make_error_code(errc::protocol_error);
   detail::end_with(outcome, ec, [&] { return "reading the values of a call: " + wrong_; });

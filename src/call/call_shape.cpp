@@ -20,8 +20,12 @@ constexpr std::string_view type_words[]{
     "f64",  "text", "bytes", "list", "array", "optional", "tuple", "map", "nil"};
 constexpr std::size_t scalar_count = 13;
 constexpr std::string_view words_of_no_key[]{"f32", "f64", "bytes"};
-/// Values without a fixed type, and memory beside the body, are of later versions.
-constexpr std::string_view reserved_words[]{"any", "buffer", "tensor"};
+/// Memory beside the values.
+constexpr std::string_view memory_word = "buffer";
+constexpr std::string_view tensor_word = "tensor";
+constexpr std::size_t tensor_depth = 2;
+/// Values without a fixed type are of later versions.
+constexpr std::string_view reserved_word = "any";
 /// The rights of a window: no word is the beginning of one that stands behind it.
 constexpr std::string_view window_rights[]{"rw", "r", "w"};
 
@@ -99,10 +103,20 @@ class signature_parser {
     const std::size_t began = at_;
     const std::string_view name = word();
     if (wrong_) return;
-    if (is_one_of(reserved_words, name)) {
+    if (name == reserved_word) {
       return fail("\"" + std::string(name) + "\" is kept for later versions", errc::not_supported);
     }
     if (name == "window") return fail("a window is an argument, and no part of one: window:r");
+    if ((name == memory_word || name == tensor_word) && text_.substr(at_).starts_with("<")) {
+      return fail("\"" + std::string(name) + "<\" is kept for later versions", errc::not_supported);
+    }
+    if (name == memory_word) return end(begin(kind::memory));
+    if (name == tensor_word) {
+      if (depth + tensor_depth > call_writer::max_depth) {
+        return fail("types are deeper than 16 lists and maps");
+      }
+      return end(begin(kind::tensor));
+    }
     const std::size_t place = place_of(type_words, name);
     const bool is_generic = place >= scalar_count && place < std::size(type_words) && name != "nil";
     const std::size_t made =
@@ -216,6 +230,19 @@ void call_shape::read_arguments(call_reader& values) const {
 
 void call_shape::read_result(call_reader& values) const { read(nodes_.front().end, values); }
 
+/// Reads a list of four: element type, shape, strides, memory. `ucx::tensor_view` compares them
+/// with each other.
+void call_shape::read_tensor(call_reader& values) {
+  if (values.list() != 4) values.fail("a tensor is expected, which is a list of 4 values");
+  values.unsigned_integer();
+  for (int lists = 2; lists > 0; --lists) {
+    for (std::size_t left = values.list(); left > 0 && values.ok(); --left) {
+      values.unsigned_integer();
+    }
+  }
+  values.memory();
+}
+
 void call_shape::read_scalar(kind what, call_reader& values) const {
   switch (what) {
     case kind::boolean:
@@ -251,6 +278,11 @@ void call_shape::read_scalar(kind what, call_reader& values) const {
     case kind::window:  // opening it reads what is in it
       values.bytes();
       break;
+    case kind::memory:
+      values.memory();
+      break;
+    case kind::tensor:
+      return read_tensor(values);
     default:
       if (!values.nil()) values.fail("nil is expected");
   }

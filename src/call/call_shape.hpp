@@ -49,6 +49,8 @@ class call_shape {
     nil,
     record,
     window,
+    memory,
+    tensor,
   };
   /// The nodes within a node stand right behind it, up to `end`.
   struct node {
@@ -58,6 +60,7 @@ class call_shape {
   };
 
   std::size_t read(std::size_t at, call_reader& values) const;
+  static void read_tensor(call_reader& values);
   void read_scalar(kind what, call_reader& values) const;
   void read_each(std::size_t at, std::size_t count, call_reader& values) const;
 

@@ -21,8 +21,7 @@ void call_table::add_handler(std::string_view name, std::string_view signature, 
   if (ec) return;
   std::optional<detail::call_shape> shape;
   if (checks) shape = detail::call_shape::parse(types.text()).or_throw();
-  functions_
-      ->add(name, std::move(types), std::move(shape), std::move(function), options.documentation)
+  functions_->add(name, std::move(types), std::move(shape), std::move(function), options)
       .or_end(ec);
 }
 
@@ -46,7 +45,17 @@ std::vector<std::byte> call_table::dispatch(std::span<const std::byte> call,
   }
   if (asked->kind == detail::call_kind::cancel) return {};
   context.number = asked->number;
-  const auto answer = functions_->answer(*asked, context);
+  if (asked->part_count > 0) {
+    return refuse(asked->number, {errc::not_supported, "memory comes over a connection alone"});
+  }
+  auto answer = functions_->answer(*asked, context);
+  if (answer && !answer->parts.empty()) {
+    answer = functions_->refuse(asked->number,
+                                {.outcome = detail::call_outcome::handler_failed,
+                                 .text = "its memory goes over a connection alone",
+                                 .code = make_error_code(errc::not_supported)},
+                                context, asked->name);
+  }
   return asked->is_one_way || !answer ? std::vector<std::byte>() : answer->joined();
 }
 

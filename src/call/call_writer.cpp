@@ -3,6 +3,7 @@
 #include <bit>
 #include <msgpack.hpp>
 #include <string>
+#include <utility>
 
 #include "base/name.hpp"
 #include "base/result.hpp"
@@ -189,6 +190,22 @@ call_writer& call_writer::window(std::span<std::byte> memory, access granted) {
   }
   windows_.push_back({bytes_.size(), memory, granted});
   return end();
+}
+
+/// The value is the number of the part.
+call_writer& call_writer::add_part(detail::sent_part next) {
+  if (wrong_ != nullptr) return *this;
+  if (parts_.size() == max_parts) {
+    code_ = errc::invalid_argument;
+    wrong_ = "a call has memory beside it in more than 8 parts";
+    return *this;
+  }
+  parts_.push_back(std::move(next));
+  return unsigned_integer(parts_.size() - 1);
+}
+
+call_writer& call_writer::memory(std::span<const std::byte> bytes) {
+  return add_part({.bytes = bytes});
 }
 
 std::span<const std::byte> call_writer::written(std::error_code& ec) const& {

@@ -22,6 +22,11 @@ class send_source {
         tag_(to.number_),
         header_(to.header_),
         what_(what.form_) {}
+  /// Of several runs, which live as long as `owner`, which the send takes over.
+  send_source(const message_destination& to, const payload& what, buffer& owner) noexcept
+      : send_source(to, what) {
+    owner_ = &owner;
+  }
   /// Of the byte stream.
   explicit send_source(const payload& what) noexcept
       : kind_(message_kind::stream), what_(what.form_) {}
@@ -34,7 +39,7 @@ class send_source {
   bool is_run() const noexcept { return std::holds_alternative<payload::run>(what_); }
   /// Returns the bytes where they are in one run, also those of `owned()`.
   std::span<const std::byte> bytes() const noexcept {
-    if (const buffer* const taken = owned()) return taken->bytes();
+    if (const buffer* const taken = owner_ == nullptr ? owned() : nullptr) return taken->bytes();
     const auto* const only = std::get_if<payload::run>(&what_);
     return only != nullptr ? *only : std::span<const std::byte>();
   }
@@ -46,8 +51,10 @@ class send_source {
   }
   /// Returns whether the peer gets the runs one by one.
   bool as_parts() const noexcept { return std::holds_alternative<payload::part_list>(what_); }
-  /// Returns the buffer that is to be taken over; null where it is none.
+  /// Returns the buffer that is to be taken over, which is the bytes, or keeps them; null where
+  /// there is none.
   buffer* owned() const noexcept {
+    if (owner_ != nullptr) return owner_;
     const auto* const taken = std::get_if<buffer*>(&what_);
     return taken != nullptr ? *taken : nullptr;
   }
@@ -70,6 +77,7 @@ class send_source {
   std::uint64_t tag_ = 0;
   std::span<const std::byte> header_ = {};
   const decltype(payload::form_)& what_;
+  buffer* owner_ = nullptr;
 };
 
 }  // namespace ucx::detail

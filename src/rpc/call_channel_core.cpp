@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "call/call_memory.hpp"
 #include "connection/endpoint_core.hpp"
 #include "rpc/call_exchange.hpp"
 #include "rpc/call_windows.hpp"
@@ -30,6 +31,7 @@ result<void> take_arguments(wanted_call& wanted, const call_writer& from,
     return calling(wanted.called.name(), std::move(opened).why());
   }
   wanted.arguments = windows.arguments();
+  wanted.parts = call_memory_access::parts(from);
   return {};
 }
 
@@ -55,10 +57,13 @@ result<void> call_channel_core::open() {
 }
 
 request call_channel_core::start(wanted_call wanted, const call_writer& arguments,
-                                 std::chrono::nanoseconds timeout,
-                                 std::shared_ptr<call_result>& made) {
+                                 const call_options& options, std::shared_ptr<call_result>& made) {
   const std::string& name = wanted.called.name();
   if (over_->is_inherited()) return failed_request(errc::forked_child, "calling " + name);
+  if (!options.memory.has_resource()) {
+    return failed_request(errc::invalid_argument,
+                          "calling " + name + ": there is no resource for its kind of memory");
+  }
   worker_core& worker = over_->worker();
   call_windows windows;
   if (auto taken = take_arguments(wanted, arguments, worker.shared_context(), windows); !taken) {
@@ -66,6 +71,7 @@ request call_channel_core::start(wanted_call wanted, const call_writer& argument
   }
   made = std::make_shared<call_result>();
   wanted.stamps = options_.clock;
+  wanted.landing = {options.memory, options.max_memory};
   const std::lock_guard guard(worker.lock());
   if (*under_way_ >= options_.max_calls) {
     return failed_request(errc::busy, "calling " + name + ": " +
@@ -75,7 +81,7 @@ request call_channel_core::start(wanted_call wanted, const call_writer& argument
   auto& idle = worker.pool_of<call_operation>();
   call_operation* const call = idle.take();
   try {
-    call->begin(over_, wanted, timeout, made, under_way_, std::move(windows));
+    call->begin(over_, wanted, options.timeout, made, under_way_, std::move(windows));
   } catch (...) {
     idle.give_back(call);
     throw;
@@ -95,9 +101,11 @@ result<void> call_channel_core::post(wanted_call wanted, const call_writer& argu
                                       .is_one_way = true,
                                       .hash = wanted.called.signature().hash(),
                                       .name = wanted.called.name(),
-                                      .arguments = wanted.arguments});
+                                      .arguments = wanted.arguments},
+                                     wanted.parts);
   if (options_.clock) add_clock(made, options_.clock->now());
-  request sending = call_exchange::send(over_, call_messages, std::move(made));
+  request sending = made.parts.empty() ? call_exchange::send(over_, call_messages, std::move(made))
+                                       : call_exchange::copy(over_, call_messages, std::move(made));
   if (const std::error_code failed = sending.error()) return failure{failed, what};
   call_exchange::leave(std::move(sending));
   return {};

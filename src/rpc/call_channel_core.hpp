@@ -25,7 +25,7 @@ class call_channel_core {
   /// Errors: feature_disabled, not_supported.
   result<void> open();
   /// Starts a call of `wanted.called` with `arguments`. `made` gets what it brings.
-  request start(wanted_call wanted, const call_writer& arguments, std::chrono::nanoseconds timeout,
+  request start(wanted_call wanted, const call_writer& arguments, const call_options& options,
                 std::shared_ptr<call_result>& made);
   /// Sends a call without an answer.
   result<void> post(wanted_call wanted, const call_writer& arguments);

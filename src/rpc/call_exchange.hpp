@@ -12,6 +12,7 @@
 #include "base/intrusive_list.hpp"
 #include "call/call_message.hpp"
 #include "message/message_refusals.hpp"
+#include "rpc/call_landing.hpp"
 #include "rpc/call_operation.hpp"
 #include "ucx/message.hpp"
 
@@ -44,6 +45,14 @@ class call_exchange final : private message_refusals {
   /// send.
   static request send(const std::shared_ptr<endpoint_core>& to, std::uint32_t number,
                       call_message what, std::chrono::nanoseconds timeout = {});
+  /// As `send`, of one with parts. Its memory is the caller's until the request is done.
+  static request lend(const std::shared_ptr<endpoint_core>& to, std::uint32_t number,
+                      const call_message& what, std::chrono::nanoseconds timeout);
+  /// As `send`, of one with parts, which are copied.
+  static request copy(const std::shared_ptr<endpoint_core>& to, std::uint32_t number,
+                      call_message what);
+  /// Tells the peer of the parts: the head is whole then.
+  static void tell_parts(call_message& what);
   /// As `send`, without a request.
   static void post(const std::shared_ptr<endpoint_core>& to, std::uint32_t number,
                    call_message what) noexcept;
@@ -53,7 +62,9 @@ class call_exchange final : private message_refusals {
  private:
   void answered(message&& came);
   void take(message&& came, call_operation& call);
-  void receive(const std::shared_ptr<message>& came, call_operation& call);
+  void answered_beside(message&& came, std::uint64_t number, const call_parts& told);
+  void receive(const std::shared_ptr<message>& came, const std::shared_ptr<landed_message>& into,
+               call_operation& call);
   call_operation* find(std::uint64_t number, const endpoint& from) noexcept;
   void refused(endpoint_core& by, std::uint64_t message) noexcept override;
 

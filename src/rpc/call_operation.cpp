@@ -47,7 +47,9 @@ void call_operation::begin(const std::shared_ptr<endpoint_core>& over, const wan
   is_over_ = false;
   // Nothing of a call that throws is left.
   std::unique_ptr<alarm> look;
-  if (!windows.empty()) {
+  has_windows_ = !windows.empty();
+  cause_.clear();
+  if (has_windows_ || !wanted.parts.empty()) {
     look = std::make_unique<alarm>(of, [this] { end_if_unused(); });
     of.expect_handler();
   }
@@ -67,10 +69,11 @@ void call_operation::begin(const std::shared_ptr<endpoint_core>& over, const wan
   result_ = std::move(result);
   under_way_ = std::move(under_way);
   stamps_ = wanted.stamps;
+  landing_ = wanted.landing;
   windows_ = std::move(windows);
   ++*under_way_;
   start(of, over, of.deadline_after(timeout));
-  if (!look_) over->messages().call_began();
+  if (!has_windows_) over->messages().call_began();
   of.tick_soon();  // the peer's heart is watched from here on
   retain();        // it may end here
   try {
@@ -98,7 +101,8 @@ void call_operation::send(const wanted_call& wanted) {
        .hash = wanted.called.signature().hash(),
        .function = wanted.number,
        .name = wanted.kind == call_kind::bound ? std::string_view() : std::string_view(name_),
-       .arguments = wanted.arguments});
+       .arguments = wanted.arguments},
+      wanted.parts);
   if (stamps_) add_clock(made, stamps_->now());
   send_over(over, std::move(made));
   if (is_over_ || send_.done()) return;
@@ -113,17 +117,29 @@ void call_operation::send(const wanted_call& wanted) {
 /// Leaves `send_` where it does not go at once.
 void call_operation::send_over(endpoint_core& over, call_message what) {
   outgoing_messages& outgoing = over.messages().outgoing();
-  is_announced_ = !outgoing.goes_whole(what.body.size() + what.head_size);
+  const bool has_parts = !what.parts.empty();
+  if (has_parts) call_exchange::tell_parts(what);
+  is_announced_ = !outgoing.goes_whole(what.length() + what.head().size());
+  if (has_parts) lent_ = std::make_shared<const call_message>(std::move(what));
   may_be_sent_ = true;  // where the call ends within the send
+  is_lending_ = has_parts;
   request sending;
   try {
-    sending =
-        call_exchange::send(over.shared_from_this(), call_messages, std::move(what), time_left());
+    const std::shared_ptr<endpoint_core> to = over.shared_from_this();
+    sending = has_parts ? call_exchange::lend(to, call_messages, *lent_, time_left())
+                        : call_exchange::send(to, call_messages, std::move(what), time_left());
   } catch (...) {  // it has taken nothing
-    may_be_sent_ = false;
+    may_be_sent_ = is_lending_ = false;
     throw;
   }
-  if (is_over_) return call_exchange::leave(std::move(sending));
+  is_lending_ = false;
+  if (is_over_ && !has_parts) return call_exchange::leave(std::move(sending));
+  if (is_over_) {
+    send_ = std::move(sending);
+    cancel(send_);
+    if (!done()) end_if_unused();
+    return;
+  }
   const operation* const started = core_access::get(sending);
   if (started != nullptr && !started->done()) {
     send_ = std::move(sending);
@@ -166,8 +182,19 @@ void call_operation::end_unknown(std::error_code why) noexcept {
          if_there_is_memory([&] { return "calling " + name_ + ": " + why.message(); }));
 }
 
-void call_operation::answered(std::span<const std::byte> head, std::vector<std::byte> body) {
+void call_operation::memory_refused() noexcept {
   if (is_over_) return;
+  cause_ = errc::no_space;
+  result_->cause = cause_;
+  finish(make_error_code(errc::call_failed), if_there_is_memory([&] {
+           return "calling " + name_ + ": its result has more memory than call_options::max_memory";
+         }));
+}
+
+void call_operation::answered(std::span<const std::byte> head, std::vector<std::byte> body,
+                              std::vector<landed_part> parts) {
+  if (is_over_) return;
+  result_->parts = std::move(parts);  // what is not used goes with the request
   const auto answer = decode_answer({head, body});
   if (!answer) {
     return finish(answer.why().code, "reading the answer of " + name_ + ": " + answer.why().text);
@@ -175,7 +202,7 @@ void call_operation::answered(std::span<const std::byte> head, std::vector<std::
   if (stamps_) result_->clock = peer_clocks::came(*stamps_, head, *endpoint());
   if (answer->failure.outcome != call_outcome::done) {
     failure failed = failure_at_caller(answer->failure, name_, signature_);
-    result_->cause = failed.cause;
+    result_->cause = cause_ = failed.cause;
     return finish(failed.code, std::move(failed.text));
   }
   result_->bytes = std::move(body);
@@ -197,8 +224,8 @@ void call_operation::finish(std::error_code outcome, std::string text) noexcept 
   if (const std::shared_ptr<request> receiving = receiving_.lock()) cancel(*receiving);
   // A call that waits for room is not sent any more, and an announced one is withdrawn. Another one
   // has been given to UCX: its bytes are its own.
-  if (is_announced_ || !was_sent()) cancel(send_);
-  call_exchange::leave(std::move(send_));
+  if (is_announced_ || !was_sent() || lent_) cancel(send_);
+  if (!lent_) call_exchange::leave(std::move(send_));
   retain();
   windows_.revoke(*endpoint());
   if (!done()) end_if_unused();
@@ -209,21 +236,28 @@ void call_operation::finish(std::error_code outcome, std::string text) noexcept 
   release();
 }
 
-/// Ends it, unless the peer still gets, or gives, some bytes of a window.
+/// Returns whether the peer gets, or gives, no bytes of a window, and UCX has none of the caller's.
+bool call_operation::is_unused() const noexcept {
+  return windows_.idle() && !is_lending_ && (!lent_ || send_.done());
+}
+
 void call_operation::end_if_unused() noexcept {
-  if (!windows_.idle()) {
+  if (!is_unused()) {
     return look_->set(after(worker().api().now(), std::chrono::milliseconds(1)));
   }
   if (look_) look_->call_off();
   windows_.close();
-  if (!look_) {
+  call_exchange::leave(std::move(send_));
+  if (!has_windows_) {
     endpoint()->messages().call_ended();
     endpoint()->closing().look();
-  } else if (keeps_) {  // it goes behind the lock
-    worker().queue_expected_handler([gone = std::move(keeps_)] {});
-  } else {
+  }
+  if (keeps_ || lent_) {  // they go behind the lock: buffers are the program's
+    worker().queue_expected_handler([gone = std::move(keeps_), sent = std::move(lent_)] {});
+  } else if (look_) {
     worker().forgo_handler();
   }
+  result_.reset();
   complete(outcome_);
 }
 
@@ -239,7 +273,7 @@ void call_operation::linger() noexcept {
   if (now < deadline()) return;
   move_deadline(after(now, worker().options().heartbeat_timeout));
   endpoint()->fail(make_error_code(errc::connection_reset),
-                   if_there_is_memory("the peer did not let go of the windows of a call"));
+                   if_there_is_memory("the peer did not let go of the memory of a call"));
 }
 
 void call_operation::give_up(errc why) noexcept {
@@ -270,6 +304,7 @@ void call_operation::recycle() noexcept {
   stamps_.reset();
   receiving_.reset();
   look_.reset();
+  landing_ = {};
   worker().pool_of<call_operation>().give_back(this);
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/intrusive_list.hpp"
 #include "call/call_message.hpp"
+#include "rpc/call_landing.hpp"
 #include "rpc/call_result.hpp"
 #include "rpc/call_windows.hpp"
 #include "ucx/call_function.hpp"
@@ -30,6 +31,8 @@ struct wanted_call {
   const call_function& called;
   std::uint64_t number = 0;  ///< Of the function; of bound ones.
   std::span<const std::byte> arguments = {};
+  std::span<const sent_part> parts = {};           ///< The memory beside them.
+  call_landing landing = {};                       ///< Of the memory beside the answer.
   std::shared_ptr<hybrid_clock> stamps = nullptr;  ///< Of the channel; null: it has none.
 };
 
@@ -41,8 +44,8 @@ struct wanted_call {
 ///     sent    | over    | the answer is here; or it was given up, which the peer is told; or the
 ///             |         | connection was lost
 ///
-/// It is done when it is over, and no access of the peer to its windows runs any more. A peer that
-/// does not let go in time loses the connection.
+/// It is done when its memory is unused, too: the peer uses no window, and UCX has no part.
+/// A peer that does not let go in time loses the connection.
 /// Its send knows whether it was sent: that is asked when it matters.
 class call_operation final : public operation,
                              public looked_at_operation,
@@ -57,8 +60,13 @@ class call_operation final : public operation,
              std::shared_ptr<std::size_t> under_way, call_windows windows);
 
   std::uint64_t number() const noexcept { return number_; }
-  /// The answer is here: its head, and what stands behind that.
-  void answered(std::span<const std::byte> head, std::vector<std::byte> body);
+  /// Returns where the memory beside the answer goes.
+  const call_landing& landing() const noexcept { return landing_; }
+  /// The answer has more of it than that.
+  void memory_refused() noexcept;
+  /// The answer is here: its head, what stands behind that, and the memory beside it.
+  void answered(std::span<const std::byte> head, std::vector<std::byte> body,
+                std::vector<landed_part> parts = {});
   /// The answer is on its way, and could not be received.
   void answer_lost(std::error_code why) noexcept;
   /// Its answer is received by this request, which is given up with it.
@@ -68,7 +76,7 @@ class call_operation final : public operation,
   /// Returns the time until its deadline.
   std::chrono::nanoseconds time_left() const noexcept;
   /// Returns the code of what the function threw, after the end.
-  std::error_code cause() const noexcept { return result_ ? result_->cause : std::error_code(); }
+  std::error_code cause() const noexcept { return cause_; }
   /// The peer has refused the message of this number, which may be that of this call.
   bool was_refused(std::uint64_t message) const noexcept;
   /// The send of the call has failed.
@@ -95,6 +103,7 @@ class call_operation final : public operation,
   void finish(std::error_code outcome, std::string text = {}) noexcept;
   void end_if_unused() noexcept;
   void linger() noexcept;
+  bool is_unused() const noexcept;
   call_exchange& exchange() const;
 
   std::string name_;
@@ -110,10 +119,15 @@ class call_operation final : public operation,
   bool may_be_sent_ = false;   // of a call without `send_`
   bool is_announced_ = false;  // it is longer than a whole message
   std::weak_ptr<request> receiving_;
+  call_landing landing_;
+  std::error_code cause_;
+  std::shared_ptr<const call_message> lent_;  // where it has parts
   call_windows windows_;
-  // At windows that are in use when it is over. An orderly close does not wait for a call that has
-  // any: it serves the peer's accesses no more.
+  // At memory that is in use when it is over. An orderly close does not wait for a call that has
+  // windows: it serves the peer's accesses no more.
   std::unique_ptr<alarm> look_;
+  bool has_windows_ = false;
+  bool is_lending_ = false;               // its send begins
   std::shared_ptr<endpoint_core> keeps_;  // where the request is gone, and it is not done
   bool is_over_ = false;
   std::error_code outcome_;

@@ -26,6 +26,16 @@ call_failure too_many() {
   return {.outcome = call_outcome::busy, .text = "this connection has too many calls under way"};
 }
 
+call_failure too_much_memory() {
+  return {.outcome = call_outcome::busy,
+          .text = "the calls of this connection have too much memory beside them"};
+}
+
+call_failure too_long() {
+  return {.outcome = call_outcome::bad_call,
+          .text = "it has more than 1 MiB, or less than its head says"};
+}
+
 std::size_t twice(std::size_t count) noexcept {
   return count > std::numeric_limits<std::size_t>::max() / 2 ? count : count * 2;
 }
@@ -142,13 +152,39 @@ call_server_core::shared_call call_server_core::taken(message&& came) {
 }
 
 void call_server_core::begin(const shared_call& call) {
-  if (call->came.length() > longest_call_body) {
-    return refuse(call, {.outcome = call_outcome::bad_call, .text = "it has more than 1 MiB"});
-  }
-  if (!call->came.has_payload()) return receive(call);
+  const auto told = decode_parts(call->came.header());
+  if (!told) return refuse(call, failure_of_request(told.why()));
+  if (told->count > 0) return begin_beside(call, *told);
+  if (call->came.length() > longest_call_body) return refuse(call, too_long());
+  if (!call->came.has_payload()) return receive(call, *told, {});
   if (!has_room(*call)) return refuse(call, too_many());
   call->wire = call->came.data();
   run_whole(call);
+}
+
+/// Looks at what the head tells before memory is taken for it.
+void call_server_core::begin_beside(const shared_call& call, const call_parts& told) {
+  const std::uint64_t length = call->came.length();
+  if (length < told.total || length - told.total > longest_call_body) {
+    return refuse(call, too_long());
+  }
+  if (told.total > options_.max_memory) {
+    return refuse(call, {.outcome = call_outcome::no_room,
+                         .text = "it has more than " + std::to_string(options_.max_memory) +
+                                 " bytes beside it"});
+  }
+  const auto asked = decode_request({call->came.header(), {}});
+  if (!asked) return refuse(call, failure_of_request(asked.why()));
+  const auto where = landing_of(call, *asked);
+  if (!where) return run_whole(call);  // which tells why
+  call->memory = told.total;
+  receive(call, told, *where);
+}
+
+std::optional<call_memory> call_server_core::landing_of(const shared_call& call,
+                                                        const asked_call& asked) const {
+  peer_gate gate(call->peer);
+  return functions_->landing_of(asked, context_of(*call), is_of_server_ ? &gate : nullptr);
 }
 
 void call_server_core::run_whole(const shared_call& call) noexcept {
@@ -168,6 +204,16 @@ std::size_t call_server_core::count_of(std::uint64_t connection) const noexcept 
   return static_cast<std::size_t>(std::distance(first, behind));
 }
 
+/// Returns how many bytes beside the calls of a connection are here, or on their way.
+std::uint64_t call_server_core::memory_of(std::uint64_t connection) const noexcept {
+  std::uint64_t sum = 0;
+  for (auto at = calls_.lower_bound({connection, 0});
+       at != calls_.end() && at->first.first == connection; ++at) {
+    sum += at->second->memory;
+  }
+  return sum;
+}
+
 bool call_server_core::has_room(const served_call& call) const noexcept {
   const std::lock_guard guard(noting_);
   return count_of(call.over->number()) < options_.max_calls;
@@ -185,6 +231,7 @@ call_server_core::room call_server_core::place(const shared_call& call, std::siz
   if (call->place != 0) return room::noted;
   const std::uint64_t connection = call->over->number();
   if (count_of(connection) >= most) return room::full;
+  if (call->memory > options_.max_memory - memory_of(connection)) return room::memory_full;
   calls_.try_emplace({connection, last_place_ + 1}, call);
   call->place = ++last_place_;
   return room::noted;
@@ -254,13 +301,16 @@ void call_server_core::forget(const key& which) noexcept {
   calls_.erase(found);
 }
 
-/// Receives a call that was announced.
-void call_server_core::receive(const shared_call& call) {
-  if (note(call, options_.max_calls) != room::noted) return refuse(call, too_many());
-  call->body.resize(call->came.length());
-  call->wire = call->body;
-  call->pending = call->came.start_receive(std::span(call->body),
-                                           {.timeout = time_left_of(call->came.header())});
+/// Receives a call that was announced, or that has memory beside it.
+void call_server_core::receive(const shared_call& call, const call_parts& told,
+                               const call_memory& where) {
+  const room made = note(call, options_.max_calls);
+  if (made == room::memory_full) return refuse(call, too_much_memory());
+  if (made != room::noted) return refuse(call, too_many());
+  call->here.make_room(call->came.length(), told, where);
+  call->wire = call->here.body;
+  call->pending =
+      call->came.start_receive(call->here.runs(), {.timeout = time_left_of(call->came.header())});
   // The handler keeps the call, whose memory is written, until the receive has ended.
   call->pending.then([kept = weak_from_this(), call](std::error_code outcome) {
     if (const auto self = kept.lock()) self->received(key_of(*call), outcome);
@@ -296,8 +346,9 @@ call_context call_server_core::context_of(const served_call& call) const {
 }
 
 void call_server_core::run(const shared_call& call) {
-  const auto asked = decode_request({call->came.header(), call->wire});
+  auto asked = decode_request({call->came.header(), call->wire});
   if (!asked) return refuse(call, failure_of_request(asked.why()));
+  asked->memory = call->here.parts;
   if (options_.clock) {
     call->moment = peer_clocks::came(*options_.clock, call->came.header(), *call->over);
   }
@@ -308,7 +359,14 @@ void call_server_core::run(const shared_call& call) {
   }
   call->came = message();  // the function has taken its arguments
   call->wire = {};
-  std::vector<std::byte>().swap(call->body);
+  call->here = {};
+  give_memory_back(*call);
+}
+
+/// The memory beside it is the function's, or was freed.
+void call_server_core::give_memory_back(served_call& call) noexcept {
+  const std::lock_guard guard(noting_);
+  call.memory = 0;
 }
 
 /// There was no memory to defer it.
@@ -404,13 +462,15 @@ void call_server_core::answer(const shared_call& call, call_message made) {
   call->is_answered = true;
   call->came = message();
   call->wire = {};
-  call->body = {};
+  call->here = {};
+  give_memory_back(*call);
   if (sending.done()) return forget(key_of(*call));
   call->pending = std::move(sending);
   switch (note(call, twice(options_.max_calls))) {
     case room::noted:
       break;
     case room::full:
+    case room::memory_full:
       call->pending = request();
       return;
     case room::closed:

@@ -19,6 +19,7 @@
 #include "base/result.hpp"
 #include "call/call_directory.hpp"
 #include "call/call_message.hpp"
+#include "rpc/call_landing.hpp"
 #include "ucx/call_server.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
@@ -63,7 +64,8 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
     message came = {};
     endpoint peer;
     std::shared_ptr<endpoint_core> over;
-    std::vector<std::byte> body = {};      ///< Where it was announced.
+    landed_message here = {};              ///< Where it was announced, or has memory beside it.
+    std::uint64_t memory = 0;              ///< Bytes beside it that are here, or on their way.
     std::span<const std::byte> wire = {};  ///< The body of the message.
     clock::time_point deadline = clock::time_point::max();
     bool is_one_way = false;
@@ -83,7 +85,7 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
     request pending = {};  ///< The receive, or the send of the answer.
     request caller = {};   ///< Of a deferred one: done when the caller waits no more.
   };
-  enum class room { noted, full, closed };
+  enum class room { noted, full, closed, memory_full };
   using shared_call = std::shared_ptr<served_call>;
   class caller_watch;
   class late_replies;
@@ -94,7 +96,10 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
   shared_call taken(message&& came);
   void begin(const shared_call& call);
   void run_whole(const shared_call& call) noexcept;
-  void receive(const shared_call& call);
+  void begin_beside(const shared_call& call, const call_parts& told);
+  std::optional<call_memory> landing_of(const shared_call& call, const asked_call& asked) const;
+  void receive(const shared_call& call, const call_parts& told, const call_memory& where);
+  std::uint64_t memory_of(std::uint64_t connection) const noexcept;
   void received(const key& which, std::error_code outcome) noexcept;
   void run(const shared_call& call);
   std::optional<call_message> answer_of(const shared_call& call, const asked_call& asked,
@@ -103,6 +108,7 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
                                            call_context& context);
   room defer(const shared_call& call);
   void watch(const shared_call& call);
+  void give_memory_back(served_call& call) noexcept;
   void undo_deferral(served_call& call) noexcept;
   bool take_waiting(const key& which) noexcept;
   shared_call take_deferred(const key& which, std::optional<call_message>& made) noexcept;

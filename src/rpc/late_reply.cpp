@@ -96,6 +96,7 @@ class call_server_core::late_replies final : public late_senders {
       case room::noted:
         break;
       case room::full:
+      case room::memory_full:
         return failure{errc::busy, "deferring a call: this connection has too many under way"};
       case room::closed:
         return failure{errc::canceled, "deferring a call whose server has ended"};

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "call/call_memory.hpp"
 #include "call/call_message.hpp"
 #include "ucx/rpc.hpp"
 
@@ -147,6 +148,27 @@ void check_clock(std::span<const std::byte> wire) {
   if (clock.now() <= before) std::abort();
 }
 
+/// The table of parts: what it tells adds up, and each part is named once.
+void check_parts(std::span<const std::byte> wire) {
+  const auto split = ucx::detail::split_message(wire);
+  const auto told = split ? ucx::detail::decode_parts(split->head)
+                          : ucx::detail::result<ucx::detail::call_parts>(ucx::detail::call_parts());
+  if (!told) return;
+  std::uint64_t sum = 0;
+  for (const auto& each : told->all()) sum += each.size;
+  if (sum != told->total || (told->count > 0 && told->end > split->head.size())) std::abort();
+  std::array<std::byte, 8> memory{};
+  std::vector<ucx::detail::landed_part> parts;
+  for (std::size_t i = 0; i < told->count; ++i) {
+    parts.push_back({.bytes = std::span(memory).subspan(i, 1)});
+  }
+  if (!split) return;
+  auto values = ucx::detail::call_memory_access::reader(split->body, parts);
+  std::size_t named = 0;
+  while (values.ok() && named < 9) named += values.memory().size();
+  if (named > told->count) std::abort();
+}
+
 /// Functions that are read are written as they were.
 void check_functions(std::span<const std::byte> values) {
   using type = ucx::detail::call_type<ucx::call_listing>;
@@ -196,6 +218,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check(called, calls.dispatch(call, context));
   } else if (choice == known.size()) {
     check_clock(rest);
+    check_parts(rest);
     check(known[0], calls.dispatch(rest, context));
   } else if (choice == known.size() + 1) {
     std::error_code ec;

@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "support/bytes/pattern.hpp"
@@ -36,6 +38,9 @@ call_table served_functions() {
   calls.add("add", [](int a, int b) { return a + b; });
   calls.add("echo", [](const bytes& value) { return value; });
   calls.add("copy", copy_window);
+  calls.add("give_back", [](buffer first, tensor second) {
+    return std::pair<tensor, buffer>(std::move(second), std::move(first));
+  });
   calls.add("fail", [](const std::string& text) -> int { throw error(errc::busy, text); });
   return calls;
 }
@@ -58,6 +63,24 @@ TEST_P(CallOverTransport, CarriesArgumentsAndResultsOfEachSize) {
   for (const std::size_t size : {0U, 1000U, 5000U, 100'000U, 1'000'000U}) {
     const bytes sent = pattern(size, 1);
     EXPECT_TRUE(result_of(peer_.start_call<bytes>("echo", sent)) == sent) << size;
+  }
+}
+
+TEST_P(CallOverTransport, CarriesMemoryOfEachSizeBesideCalls) {
+  for (const std::size_t size : {0U, 1000U, 100'000U, 5'000'000U}) {
+    const bytes first = pattern(size, 1);
+    const bytes second = pattern(size, 2);
+    const auto all = std::as_bytes(std::span(second));
+    tensor_view sent;
+    sent.type = element_type::u8;
+    sent.shape = {size};
+    sent.bytes = all;
+    using found = std::pair<tensor, buffer>;
+    auto asked = peer_.start_call<found>("give_back", std::span<const std::byte>(first), sent);
+    const auto [turned, came] = result_of(std::move(asked));
+    EXPECT_TRUE(holds_pattern(came.bytes(), 1) && came.size() == size) << size;
+    EXPECT_EQ(turned.shape, std::vector<std::uint64_t>{size});
+    EXPECT_TRUE(holds_pattern(turned.memory.bytes(), 2)) << size;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "support/fake_ucp/fake_ucp_entry.hpp"
+#include "support/fake_ucp/watched_memory.hpp"
 
 namespace ucx::test {
 namespace {
@@ -277,6 +278,7 @@ ucs_status_ptr_t fake_ucp::am_send_nbx(ucp_ep_h endpoint, unsigned id, const voi
   const bool is_inline = fits && in.verdict().delay.count() == 0 && !denies_inline(*params);
   if (forced && !is_inline) return status_pointer(UCS_ERR_NO_RESOURCE);
   count_bytes(network_, call::am_send, size);
+  watched.sent(buffer, size);
   network_.see(call::am_send, true, size, {message.header, message.header_size});
   if (is_inline) {
     send_copy(network_, *object, std::move(message));

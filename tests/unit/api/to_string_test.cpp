@@ -34,6 +34,7 @@
 #include "ucx/request.hpp"
 #include "ucx/scheduled_call.hpp"
 #include "ucx/socket_address.hpp"
+#include "ucx/tensor.hpp"
 #include "ucx/url.hpp"
 #include "ucx/version.hpp"
 #include "ucx/worker.hpp"
@@ -126,6 +127,11 @@ TEST(EnumerationText, NamesOfMemoryAndFiles) {
             "memory file directory");
   EXPECT_EQ(printed({huge_pages::none, huge_pages::advise, huge_pages::collapse}),
             "none advise collapse");
+  EXPECT_EQ(printed({element_type::boolean, element_type::i8, element_type::i16, element_type::i32,
+                     element_type::i64, element_type::u8, element_type::u16, element_type::u32,
+                     element_type::u64, element_type::f16, element_type::bf16, element_type::f32,
+                     element_type::f64, element_type::c64, element_type::c128}),
+            "boolean i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 c64 c128");
   EXPECT_EQ(printed({memory_kind::host, memory_kind::cuda, memory_kind::cuda_managed,
                      memory_kind::rocm, memory_kind::cuda_pinned, memory_kind::other}),
             "host cuda cuda_managed rocm cuda_pinned other");

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -15,6 +16,7 @@
 
 #include "ucx/access.hpp"
 #include "ucx/call_function.hpp"
+#include "ucx/tensor.hpp"
 #include "ucx/window.hpp"
 #include "unit/call/call_examples.hpp"
 #include "unit/call/golden_signatures.hpp"
@@ -86,6 +88,11 @@ std::vector<std::string> made_signatures() {
       of<std::uint64_t(to_fill, std::uint64_t)>(),
       of<raw(std::vector<double>, point, const to_read&)>(),
       of<void(window<access::read_write>, to_read, to_fill)>(),
+      of<buffer(buffer)>(),
+      of<bool(std::span<const std::byte>, std::uint64_t)>(),
+      of<std::tuple<int, buffer>(std::vector<std::span<std::byte>>, std::optional<buffer>)>(),
+      of<double(const tensor_view&)>(),
+      of<tensor(tensor, std::map<words, tensor_view>)>(),
   };
 }
 
@@ -198,9 +205,21 @@ TEST(CallSignature, RefusesWhatDoesNotFollowTheGrammar) {
 }
 
 TEST(CallSignature, KeepsWordsForLaterVersions) {
-  for (const std::string_view each : {"(list<f64>,buffer)->bytes", "()->buffer", "(tensor)->nil",
-                                      "(any)->nil", "(buffer{x:i32})->nil"}) {
+  for (const std::string_view each : {"(any)->nil", "()->list<any>", "(any{x:i32})->nil",
+                                      "(tensor<f32>)->nil", "()->buffer<u8>"}) {
     EXPECT_EQ(outcome_of_text(each), errc::not_supported) << each;
+  }
+}
+
+TEST(CallSignature, HasMemoryInAnyPlaceButKeys) {
+  for (const std::string_view each : {"(buffer)->buffer", "(list<f64>,map<text,buffer>)->bytes",
+                                      "(p{x:optional<tensor>})->tuple<tensor,buffer>"}) {
+    EXPECT_EQ(outcome_of_text(each), std::error_code()) << each;
+  }
+  for (const std::string_view each :
+       {"(map<buffer,i32>)->nil", "(buffer{x:i32})->nil", "(tensor{x:i32})->nil",
+        "(map<tensor,i32>)->nil", "()->buffers"}) {
+    EXPECT_EQ(outcome_of_text(each), errc::invalid_argument) << each;
   }
 }
 

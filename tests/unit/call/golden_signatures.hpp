@@ -1,4 +1,4 @@
-// The signatures of 44 functions and the hashes of their texts, as they are on every machine and
+// The signatures of 49 functions and the hashes of their texts, as they are on every machine and
 // with every compiler. A line that changes is a change of the wire form.
 #pragma once
 
@@ -62,6 +62,11 @@ inline constexpr golden_signature golden_signatures[]{
     {"(window:w,u64)->u64", "84e25b503827c52dbacb7475bcebda58"},
     {"(list<f64>,point{x:f64,y:f64},window:r)->bytes", "f2f26e70631172020402972a118e0edb"},
     {"(window:rw,window:r,window:w)->nil", "e017e840d15212e00bbb0e39f0830885"},
+    {"(buffer)->buffer", "d2a3e3be5f2abf19eb6e4cfc11a61b2a"},
+    {"(buffer,u64)->bool", "a05e5c1a93015671939eb8b01e306f8f"},
+    {"(list<buffer>,optional<buffer>)->tuple<i32,buffer>", "45b71d0e29bfb5610c5820ad389defc7"},
+    {"(tensor)->f64", "3cdaaaed48cc90f4e8a82bfff3850fcb"},
+    {"(tensor,map<text,tensor>)->tensor", "65b8183a4eab22a4df89bdd3852313f6"},
 };
 
 }  // namespace ucx::calls
