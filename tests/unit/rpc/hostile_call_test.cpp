@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "call/call_message.hpp"
+#include "rpc/call_names.hpp"
 #include "support/bytes/pattern.hpp"
 #include "support/replaced/short_memory.hpp"
 #include "support/simulated/simulated_messages.hpp"
@@ -25,9 +26,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using bytes = std::vector<std::byte>;
-
-const message_name to_callee("ucxio calls", 1);
-const message_name to_caller("ucxio calls", 2);
 
 /// The program's own object, of which no copy can be made for a while.
 struct hard_to_copy {

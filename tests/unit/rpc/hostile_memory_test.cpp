@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "call/call_message.hpp"
+#include "rpc/call_names.hpp"
 #include "support/bytes/pattern.hpp"
 #include "support/simulated/simulated_messages.hpp"
 #include "ucx/memory_resources.hpp"
@@ -26,9 +27,6 @@ namespace {
 
 using bytes = std::vector<std::byte>;
 using constant = std::span<const std::byte>;
-
-const message_name to_callee("ucxio calls", 1);
-const message_name to_caller("ucxio calls", 2);
 
 /// Has no memory.
 class empty_resource final : public std::pmr::memory_resource {
