@@ -6,6 +6,7 @@
 
 #include "raw_messages.hpp"
 #include "raw_ucx.hpp"
+#include "seconds_since.hpp"
 
 namespace ucx::benchmarks {
 namespace {
@@ -13,10 +14,6 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t most_unconfirmed = std::uint64_t{16} << 20U;
-
-double since(clock::time_point start) {
-  return std::chrono::duration<double>(clock::now() - start).count();
-}
 
 /// Looks at the clock often enough for a pass of some tens of milliseconds.
 unsigned calls_per_look(std::size_t call) { return call >= (std::size_t{256} << 10U) ? 4 : 32; }
@@ -200,7 +197,7 @@ double raw_client::read_at_once(std::span<raw_client* const> readers, const raw_
     looked = taken / look;
     stopping = stopping || clock::now() >= until;
   }
-  return static_cast<double>(taken) / since(start);
+  return static_cast<double>(taken) / seconds_since(start);
 }
 
 void raw_client::put(const raw_loop& loop, std::uint64_t offset, std::span<const std::byte> from) {
@@ -257,7 +254,7 @@ double raw_client::write(const raw_loop& loop, std::span<const std::byte> from,
   } else {
     flush(loop);
   }
-  return static_cast<double>(calls) / since(start);
+  return static_cast<double>(calls) / seconds_since(start);
 }
 
 void raw_client::flush(const raw_loop& loop) {

@@ -21,6 +21,7 @@
 #include "comparison.hpp"
 #include "owner_process.hpp"
 #include "raw_ucx.hpp"
+#include "seconds_since.hpp"
 #include "server_process.hpp"
 #include "ucx/client.hpp"
 #include "ucx/endpoint.hpp"
@@ -44,10 +45,6 @@ constexpr std::size_t idle = 100;
 /// As many files as some program opens one after the other, when no other stream is open.
 constexpr std::size_t in_a_row = 8200;
 constexpr std::chrono::seconds usual_linger{10};
-
-double since(clock::time_point start) {
-  return std::chrono::duration<double>(clock::now() - start).count();
-}
 
 /// The processes that serve. What is idle has servers of its own.
 struct servers {
@@ -127,7 +124,7 @@ double read_at_once(std::span<reader> readers) {
   const clock::time_point start = clock::now();
   ready.arrive_and_wait();
   for (std::jthread& each : threads) each.join();
-  const double seconds = since(start);
+  const double seconds = seconds_since(start);
   for (const std::exception_ptr& each : failures) {
     if (each) std::rethrow_exception(each);
   }
@@ -366,7 +363,7 @@ double idle_minutes(const server_process& server) {
   const std::chrono::nanoseconds before = server.processor_time();
   std::this_thread::sleep_for(length);
   const double used = std::chrono::duration<double>(server.processor_time() - before).count();
-  return used > 0 ? since(start) / 60 / used : std::numeric_limits<double>::infinity();
+  return used > 0 ? seconds_since(start) / 60 / used : std::numeric_limits<double>::infinity();
 }
 
 /// What 1, 10 and 100 connections cost a server, each of which has read 1 MiB: kB of resident

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "raw_ucx.hpp"
+#include "seconds_since.hpp"
 
 namespace ucx::benchmarks {
 namespace {
@@ -44,10 +45,6 @@ class plain_connection final : public byte_connection {
  private:
   int socket_;
 };
-
-double since(clock::time_point start) {
-  return std::chrono::duration<double>(clock::now() - start).count();
-}
 
 }  // namespace
 
@@ -92,7 +89,7 @@ double socket_client::read(std::size_t call, std::chrono::nanoseconds duration) 
       check_pattern(std::span(into_).first(call), offset);
     }
   } while (taken != asked);
-  return static_cast<double>(taken * calls_of_chunk) / since(start);
+  return static_cast<double>(taken * calls_of_chunk) / seconds_since(start);
 }
 
 double socket_client::write(std::size_t call, std::span<const std::byte> from,
@@ -110,7 +107,7 @@ double socket_client::write(std::size_t call, std::span<const std::byte> from,
     for (std::size_t i = 0; i < calls_of_chunk; ++i) connection_->write(from.first(call));
   } while (clock::now() < until);
   flush();
-  const double rate = static_cast<double>(given * calls_of_chunk) / since(start);
+  const double rate = static_cast<double>(given * calls_of_chunk) / seconds_since(start);
   // The last call's bytes must be there.
   into_.resize(std::max(into_.size(), call));
   read_one(offset + length - call, std::span(into_).first(call));

@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "call/call_message.hpp"
-#include "rpc/call_names.hpp"
 #include "support/bytes/pattern.hpp"
 #include "support/simulated/simulated_messages.hpp"
 #include "ucx/memory_resources.hpp"
 #include "ucx/rpc.hpp"
+#include "unit/rpc/call_names.hpp"
 #include "wire/wire.hpp"
 
 namespace ucx::calls {
