@@ -20,14 +20,20 @@
 #include <execution>
 #include <stop_token>
 #define UCXIO_EXECUTION_NAMES with_std
-namespace ucx::inline with_std::execution {
+namespace ucx {
+inline namespace with_std {
+namespace execution {
 using std::get_stop_token, std::stop_callback_for_t;
 using namespace std::execution;
-}  // namespace ucx::inline with_std::execution
+}  // namespace execution
+}  // namespace with_std
+}  // namespace ucx
 #elif __has_include(<stdexec/execution.hpp>)
 #include <stdexec/execution.hpp>
 #define UCXIO_EXECUTION_NAMES with_stdexec
-namespace ucx::inline with_stdexec::execution {
+namespace ucx {
+inline namespace with_stdexec {
+namespace execution {
 using stdexec::completion_signatures, stdexec::completion_signatures_of_t;
 using stdexec::connect, stdexec::start, stdexec::get_env;
 using stdexec::forward_progress_guarantee, stdexec::get_forward_progress_guarantee_t;
@@ -36,7 +42,9 @@ using stdexec::scheduler_tag, stdexec::get_scheduler_t, stdexec::get_completion_
 using stdexec::sender_tag, stdexec::receiver_tag, stdexec::operation_state_tag;
 using stdexec::set_value, stdexec::set_error, stdexec::set_stopped;
 using stdexec::set_value_t, stdexec::set_error_t, stdexec::set_stopped_t;
-}  // namespace ucx::inline with_stdexec::execution
+}  // namespace execution
+}  // namespace with_stdexec
+}  // namespace ucx
 #else
 #error "<ucx/execution.hpp> needs std::execution, stdexec, or names: see <ucx/execution_names.hpp>"
 #endif

@@ -84,7 +84,10 @@ class scheduled_sender;
 }  // namespace senders
 
 /// The scheduler of a worker. Its senders complete on the thread that drives the worker, as
-/// handlers. After a stop, and when the worker ends, they complete with `set_stopped()`.
+/// handlers. After a stop they complete with `set_stopped()`; inside `start()`, if the stop came
+/// before, or the worker has ended. When the worker ends those that wait are stopped, on the thread
+/// that lets the last object of it go. While such an object lives, and nothing drives the worker,
+/// they wait.
 /// It does not keep the worker, and may outlive it.
 /// Threads: any may copy it, and start its operations.
 /// Cost: a start allocates nothing.
@@ -125,8 +128,9 @@ class scheduled_sender {
       execution::completion_signatures<execution::set_value_t(), execution::set_stopped_t()>;
   struct environment {
     worker_scheduler scheduler;
-    template <class Completion>
-    worker_scheduler query(execution::get_completion_scheduler_t<Completion>) const noexcept {
+    /// Of values alone: a stop may complete elsewhere.
+    worker_scheduler query(
+        execution::get_completion_scheduler_t<execution::set_value_t>) const noexcept {
       return scheduler;
     }
   };

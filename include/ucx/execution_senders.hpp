@@ -31,6 +31,7 @@ struct result_by {
 template <class Object, class Call, class Read = no_result>
 class start_of {
  public:
+  static constexpr bool begins = true;
   using values =
       typename std::conditional_t<std::same_as<Read, no_result>, std::type_identity<no_result>,
                                   std::type_identity<result_by<Call, Read>>>::type::completion;
@@ -61,6 +62,7 @@ class start_of {
 /// Starts nothing: the request is under way.
 class started {
  public:
+  static constexpr bool begins = false;
   using values = execution::set_value_t(message_info);
 
   explicit started(request under_way) noexcept : request_(std::move(under_way)) {}
@@ -68,9 +70,9 @@ class started {
   std::shared_ptr<ucx::detail::driven_tasks> tasks() const noexcept { return nullptr; }
   template <class Receiver>
   void succeed(request ended, Receiver&& told) noexcept {
-    const message_info info = ended.received();
+    message_info info = ended.received();
     ended = request();
-    execution::set_value(std::forward<Receiver>(told), info);
+    execution::set_value(std::forward<Receiver>(told), std::move(info));
   }
 
  private:
@@ -84,12 +86,13 @@ class started {
 ///     set_stopped()        it was canceled because the receiver's stop token asked for that
 ///
 /// That is on the thread that drives the worker. It is inside `start()` if the request is done at
-/// once, or the stop was requested before. A stop may be requested on any thread. An outcome that
-/// came first counts.
+/// once, or the stop was requested before it began. A stop may be requested on any thread. An
+/// outcome that came first counts. A worker without a thread has to be driven until its senders
+/// have completed: its last handle has to live as long.
 /// Lifetime: the object and everything that the call refers to, until `start()` has returned; the
 /// operation's memory, until it completes.
 /// Threads: `start()` as the worker's.
-/// Cost: no allocation after warm-up.
+/// Cost: no allocation after warm-up, but for the words of an error (`with_text`).
 template <class Start, class Failure = ucx::detail::failure_as_code>
 class request_sender {
  public:
@@ -143,17 +146,21 @@ auto with_text(senders::request_sender<Start> sender) {
 }
 
 /// Returns the sender of a request that is under way. Its value is `request::received()`. A
-/// receiver that asks for a stop cancels it. A sender that is dropped gives the operation up, as
-/// the request's destructor does. It can be connected once. In a loop over requests that are done
-/// at once, use `async_start`: this one knows no worker, and nests more than 64 completions.
+/// receiver that asks for a stop cancels it, also before `start()`: it completes when UCX has let
+/// go of the memory. A sender that is dropped gives the operation up, as the request's destructor
+/// does. It can be connected once. In a loop over requests that are done at once, use
+/// `async_start`: this one knows no worker, and nests more than 64 completions.
 inline auto as_sender(request&& under_way) {
   return senders::request_sender<senders::started>(senders::started(std::move(under_way)));
 }
 
 /// Returns the sender of any operation of `driven`, and of the objects that were made of it. `call`
-/// begins it, and returns its request. It runs inside `start()`, and lives until the completion:
+/// begins it, and returns its request. It runs inside `start()`. It lives until the completion.
 ///
 ///     ucx::async_start(worker, [&] { return client.start_stat("name", found); })
+///
+/// Errors: also what `call` throws. A `std::system_error` gives its code, `std::bad_alloc` gives
+/// `no_memory`, and any other `invalid_argument`. `with_text` keeps the exception itself.
 template <class Call>
 requires std::same_as<std::invoke_result_t<Call&>, request>
 auto async_start(worker& driven, Call call) {

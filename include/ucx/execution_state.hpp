@@ -38,29 +38,32 @@ class nested_completion {
 /// Errors as codes: `set_error(std::error_code)`.
 struct failure_as_code {
   using type = std::error_code;
-  static type of(request& ended) noexcept { return ended.error(); }
+  static type of(request&, std::error_code outcome) noexcept { return outcome; }
+  /// An exception without a code, or whose code is no error, is `invalid_argument`.
   /// REQUIRES: an exception is being caught.
   static type of_exception() noexcept {
     try {
       throw;
     } catch (const std::system_error& failed) {
-      return failed.code();
+      if (failed.code()) return failed.code();
     } catch (const std::bad_alloc&) {
       return errc::no_memory;
+    } catch (...) {  // it has no code
     }
+    return errc::invalid_argument;
   }
 };
 
 /// Errors with their words: `set_error(std::exception_ptr)`.
 struct failure_as_exception {
   using type = std::exception_ptr;
-  static type of(request& ended) noexcept {
+  static type of(request& ended, std::error_code outcome) noexcept {
     try {
       ended.wait();
+      throw ucx::error(outcome, "an operation");
     } catch (...) {
       return std::current_exception();
     }
-    return {};
   }
   static type of_exception() noexcept { return std::current_exception(); }
 };
@@ -81,23 +84,28 @@ class request_state final : private ucx::detail::driven_task {
   request_state(Start start, Receiver receiver)
       : start_(std::move(start)), receiver_(std::move(receiver)) {}
 
-  /// Begins the operation, unless stop was requested before.
+  /// Begins the operation, unless stop was requested before. One that is under way is canceled by
+  /// such a stop: UCX may have its memory.
   void start() & noexcept {
     const auto stop = stop_token();
-    if (stop.stop_requested()) {
+    if (Start::begins && stop.stop_requested()) {
       is_stopped_ = true;
       return finish();
     }
     try {
       request_ = start_();
-      if (request_.done()) return finish();
+      if (request_.done()) {
+        outcome_ = request_.error();
+        return finish();
+      }
       if (stop.stop_possible()) {
         tasks_ = ucx::detail::tasks_of(request_);
         on_stop_.emplace(stop, stop_mark{this});
       }
-      return request_.then([this](std::error_code) { ended(); });
+      return request_.then([this](std::error_code ec) { ended(ec); });
     } catch (...) {
       failure_ = Failure::of_exception();
+      has_failed_ = true;
     }
     forget_stop();
     request_ = request();
@@ -120,7 +128,9 @@ class request_state final : private ucx::detail::driven_task {
     on_stop_.reset();  // waits for a mark that is being set
     withdraw();
   }
-  void ended() noexcept {
+  /// In a child of fork() the request is not done: `outcome` alone tells why.
+  void ended(std::error_code outcome) noexcept {
+    outcome_ = outcome;
     forget_stop();
     finish();
   }
@@ -139,15 +149,15 @@ class request_state final : private ucx::detail::driven_task {
   }
   void complete() noexcept {
     const ucx::detail::nested_completion deeper;
-    const std::error_code outcome = request_.error();
-    if (is_stopped_ || (outcome == errc::canceled && stop_token().stop_requested())) {
+    if (is_stopped_ || (outcome_ == errc::canceled && stop_token().stop_requested())) {
       request_ = request();
       return execution::set_stopped(std::move(receiver_));
     }
-    if (outcome) failure_ = Failure::of(request_);
-    if (failure_ != typename Failure::type()) {
+    if (has_failed_ || outcome_) {
+      // Here, because the receiver may destroy the state before it looks.
+      auto failure = has_failed_ ? std::move(failure_) : Failure::of(request_, outcome_);
       request_ = request();
-      return execution::set_error(std::move(receiver_), std::move(failure_));
+      return execution::set_error(std::move(receiver_), std::move(failure));
     }
     start_.succeed(std::move(request_), std::move(receiver_));
   }
@@ -157,9 +167,11 @@ class request_state final : private ucx::detail::driven_task {
   request request_;
   std::shared_ptr<ucx::detail::driven_tasks> tasks_;
   std::optional<execution::stop_callback_for_t<token, stop_mark>> on_stop_;
-  typename Failure::type failure_{};
-  bool is_stopped_ = false;  // before it began
-  bool is_late_ = false;     // its completion is a task
+  std::error_code outcome_;
+  typename Failure::type failure_{};  // of a call that could not begin
+  bool has_failed_ = false;           // so
+  bool is_stopped_ = false;           // before it began
+  bool is_late_ = false;              // its completion is a task
 };
 
 }  // namespace senders

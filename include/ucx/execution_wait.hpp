@@ -5,6 +5,7 @@
 #include <exception>
 #include <optional>
 #include <system_error>
+#include <thread>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -94,19 +95,29 @@ class awaited_outcome final : private ucx::detail::driven_task {
  private:
   static std::exception_ptr as_exception(std::exception_ptr why) noexcept { return why; }
   static std::exception_ptr as_exception(std::error_code why) noexcept {
-    return std::make_exception_ptr(ucx::error(why, "an operation that was waited for"));
+    try {
+      throw ucx::error(why, "an operation that was waited for");
+    } catch (...) {  // or for want of memory
+      return std::current_exception();
+    }
   }
   template <class Error>
   static std::exception_ptr as_exception(Error&& why) noexcept {
-    return std::make_exception_ptr(std::forward<Error>(why));
+    try {
+      throw std::forward<Error>(why);
+    } catch (...) {
+      return std::current_exception();
+    }
   }
-  /// The sender may complete on any thread.
+  /// The sender may complete on any thread. The one that waits looks for itself.
   void end() noexcept {
+    if (std::this_thread::get_id() == waiting_) return call(true);
     if (!post(ucx::detail::tasks_of(driven_))) call(true);
   }
   void call(bool) noexcept override { ended_.store(true); }
 
   worker& driven_;
+  const std::thread::id waiting_ = std::this_thread::get_id();
   std::optional<Values> values_;
   std::exception_ptr failure_;
   std::atomic<bool> ended_{false};

@@ -39,7 +39,9 @@ std::error_code why_not_wait(const worker& driven) noexcept {
 void drive_until(const worker& driven, const std::atomic<bool>& done) {
   // A handler may destroy the worker.
   const std::shared_ptr<worker_core> kept = core_access::core(driven);
-  kept->wait_until(clock::time_point::max(), [&] { return done.load(); });
+  // Without a bound it returns before in a child of fork() alone.
+  if (kept->wait_until(clock::time_point::max(), [&] { return done.load(); })) return;
+  throw ucx::error(errc::forked_child, "waiting for a sender");
 }
 
 }  // namespace ucx::detail

@@ -32,32 +32,34 @@ void driven_task::hasten() noexcept {
   of->hasten(*this);
 }
 
-bool driven_tasks::is_open() const noexcept {
-  return worker_ != nullptr && !worker_->is_inherited();
-}
+// In a child of fork() a thread that is not there may have the mutex.
 
 bool driven_tasks::post(driven_task& task) noexcept {
+  if (made_.is_inherited()) return false;
   const std::lock_guard guard(mutex_);
-  if (!is_open()) return false;
+  if (worker_ == nullptr) return false;
   add(task);
   return true;
 }
 
 bool driven_tasks::post_at(driven_task& task, clock::time_point when) noexcept {
+  if (made_.is_inherited()) return false;
   const std::lock_guard guard(mutex_);
-  if (!is_open()) return false;
+  if (worker_ == nullptr) return false;
   add_at(task, when);
   return true;
 }
 
 bool driven_tasks::post_after(driven_task& task, clock::duration delay) noexcept {
+  if (made_.is_inherited()) return false;
   const std::lock_guard guard(mutex_);
-  if (!is_open()) return false;
+  if (worker_ == nullptr) return false;
   add_at(task, after(worker_->api().now(), delay));
   return true;
 }
 
 void driven_tasks::hasten(driven_task& task) noexcept {
+  if (made_.is_inherited()) return;
   const std::lock_guard guard(mutex_);
   if (task.place_ == driven_task::place::timers) {
     timers_.remove(task);
@@ -74,6 +76,7 @@ void driven_tasks::add(driven_task& task) noexcept {
   queued_.last = &task;
   ++queued_.size;
   task.place_ = driven_task::place::queue;
+  has_been_used_.store(true, std::memory_order_release);
   if (worker_ != nullptr) worker_->tasks_came();
 }
 
@@ -82,12 +85,14 @@ void driven_tasks::add_at(driven_task& task, clock::time_point when) noexcept {
   task.when_ = when;
   task.place_ = driven_task::place::timers;
   timers_.add(task);
+  has_been_used_.store(true, std::memory_order_release);
   if (timers_.first() != &task) return;
   has_new_first_ = true;
   worker_->tasks_came();
 }
 
 void driven_tasks::withdraw(driven_task& task) noexcept {
+  if (made_.is_inherited()) return;
   std::unique_lock guard(mutex_);
   if (task.place_ == driven_task::place::queue) return unlink(task);
   if (task.place_ == driven_task::place::timers) {
@@ -108,6 +113,7 @@ void driven_tasks::unlink(driven_task& task) noexcept {
 }
 
 bool driven_tasks::queue(handler_queue& handlers) {
+  if (!has_been_used_.load(std::memory_order_acquire)) return false;
   const std::lock_guard guard(mutex_);
   if (std::exchange(has_new_first_, false) && timers_.first() != nullptr) {
     worker_->tick_by(timers_.first()->when_);
@@ -119,6 +125,7 @@ bool driven_tasks::queue(handler_queue& handlers) {
 }
 
 clock::time_point driven_tasks::tick(clock::time_point now) noexcept {
+  if (!has_been_used_.load(std::memory_order_acquire)) return clock::time_point::max();
   const std::lock_guard guard(mutex_);
   while (timers_.first() != nullptr && timers_.first()->when_ <= now) {
     driven_task& due = *timers_.first();

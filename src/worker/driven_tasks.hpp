@@ -1,6 +1,7 @@
 // Tasks that any thread leaves for the thread that drives a worker, in their owners' memory.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/forked_child.hpp"
 #include "ucx/driven_task.hpp"
 #include "worker/task_timers.hpp"
 
@@ -49,12 +51,13 @@ class driven_tasks : public std::enable_shared_from_this<driven_tasks> {
     std::size_t size = 0;
   };
   void run() noexcept;
-  bool is_open() const noexcept;
   void add(driven_task& task) noexcept;
   void add_at(driven_task& task, clock::time_point when) noexcept;
   void call_first(bool worker_ends, std::unique_lock<std::mutex>& guard) noexcept;
   void unlink(driven_task& task) noexcept;
 
+  const process_stamp made_;
+  std::atomic<bool> has_been_used_{false};  // else rounds need not look
   std::mutex mutex_;
   std::condition_variable called_;
   worker_core* worker_;  // null when it has ended

@@ -39,6 +39,15 @@ std::shared_ptr<worker_core> share_of(worker_core& worker) noexcept {
   }
 }
 
+/// What there is no memory for waits for a round, or goes with the worker.
+template <class Work>
+void as_memory_allows(Work work) noexcept {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {  // left
+  }
+}
+
 worker_options with_defaults(worker_options options) noexcept {
   const worker_options usual;
   if (options.progress == progress_mode::automatic) options.progress = progress_mode::caller;
@@ -185,19 +194,13 @@ bool worker_core::end() noexcept {
     unused = calls_.end();
     parts_->close();
   }
-  const auto run_last_work = [this] {
-    try {
-      run_work();
-    } catch (const std::bad_alloc&) {  // what there was no memory for goes with the worker
-    }
-  };
   // Twice: the first time leaves something to do, too.
   for (int i = 0; i < 2; ++i) {
     {
       const std::lock_guard guard(lock_);
-      run_last_work();
+      as_memory_allows([this] { run_work(); });
       progress_ucx();
-      run_last_work();
+      as_memory_allows([this] { run_work(); });
     }
     const worker_round scope(*this);
     std::unique_lock guard(lock_);
@@ -334,11 +337,9 @@ void worker_core::settle() noexcept {
   {
     const worker_round scope(*this);
     std::unique_lock guard(lock_);
-    try {
-      run_work();
-    } catch (const std::bad_alloc&) {  // a round does what is left
-    }
-    run_handlers(guard, kept);
+    as_memory_allows([this] { run_work(); });
+    // They may have brought about what another thread waits for.
+    if (run_handlers(guard, kept)) wake_waiters();
   }
   const std::lock_guard guard(lock_);
   if (has_work()) wake_driver();
@@ -366,10 +367,7 @@ bool worker_core::look() noexcept {
     const worker_round scope(*this);
     const std::lock_guard guard(lock_);
     active = progress_ucx() > 0;
-    try {
-      active = run_work() || active;
-    } catch (const std::bad_alloc&) {  // a round does what is left
-    }
+    as_memory_allows([&] { active = run_work() || active; });
   }
   if (!active) return false;
   signal();  // the thread that drives may sleep, and has handlers to call
@@ -398,6 +396,7 @@ bool worker_core::run_handlers(std::unique_lock<worker_lock>& guard,
   if (!lock_.is_outermost()) return false;
   if (!handlers_.run(guard, *parts_, kept)) return false;
   for (int i = 0; is_without_handle_ && i < most_last_runs; ++i) {
+    as_memory_allows([this] { run_work(); });  // also the tasks that those have left
     if (!handlers_.run(guard, *parts_, kept)) break;
   }
   parts_->destroy_deferred();

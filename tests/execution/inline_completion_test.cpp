@@ -6,7 +6,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -19,6 +21,7 @@
 #include "support/replaced/replaced_new.hpp"
 #include "support/simulated/remote_memory.hpp"
 #include "support/simulated/served_region.hpp"
+#include "support/simulated/simulated_messages.hpp"
 #include "ucx/driven_task.hpp"
 #include "ucx/execution.hpp"
 
@@ -26,11 +29,12 @@ namespace ucx::test {
 
 namespace {
 std::atomic<std::uint64_t> allocations{0};
+std::atomic<bool> next_one_fails{false};
 }  // namespace
 
 bool may_allocate() noexcept {
   allocations.fetch_add(1, std::memory_order_relaxed);
-  return true;
+  return !next_one_fails.exchange(false, std::memory_order_relaxed);
 }
 
 namespace {
@@ -122,6 +126,55 @@ TEST(InlineCompletion, AllocatesNothing) {
                              sync_wait(memory.pair.reader, async_read_at(memory.region, 0, into));
                            }),
             0U);
+}
+
+/// Returns how many allocations states took that were started, and driven, one after the other.
+template <class Sender>
+std::uint64_t allocations_of_states(simulated_pair& pair, const Sender& sender, completion how) {
+  const std::stop_source never;
+  record told;
+  const std::uint64_t made = allocations_of(100, [&] {
+    told.calls = 0;
+    auto state = sender.connect(recorder(told, never.get_token()));
+    state.start();
+    while (told.calls == 0) pair.reader.progress();
+  });
+  EXPECT_EQ(told.how, how);
+  return made;
+}
+
+TEST(InlineCompletion, AllocatesNothingOfStatesWithAToken) {
+  remote_memory memory(std::string(100, 'x'), mapped());
+  simulated_pair& pair = memory.pair;
+  std::byte into[8];
+  const worker_scheduler scheduler(pair.reader);
+  EXPECT_EQ(allocations_of_states(pair, async_read_at(memory.region, 0, into), completion::value),
+            0U);
+  EXPECT_EQ(allocations_of_states(pair, scheduler.schedule(), completion::value), 0U);
+  EXPECT_EQ(allocations_of_states(pair, scheduler.schedule_after(0ms), completion::value), 0U);
+}
+
+TEST(InlineCompletion, TellsThatTheHandlerLacksMemory) {
+  simulated_messages both;
+  std::byte into[8];
+  std::deque<record> told;
+  const auto sender = async_start(both.receiver(), [&] {
+    request begun = both.receiver().start_receive(7, into);
+    next_one_fails = true;  // of the place for the handler, once there is none left
+    return begun;
+  });
+  std::deque<std::unique_ptr<recorded<decltype(sender)>>> states;
+  bool was_short = false;
+  for (int i = 0; i < 10'000 && !was_short; ++i) {
+    states.emplace_back(
+        new recorded<decltype(sender)>(sender.connect(recorder(told.emplace_back()))));
+    states.back()->start();
+    was_short = !next_one_fails.exchange(false);
+  }
+  ASSERT_TRUE(was_short);
+  EXPECT_EQ(told.back().calls, 1);
+  EXPECT_EQ(told.back().how, completion::error);
+  EXPECT_EQ(told.back().code, errc::no_memory);
 }
 
 struct task : detail::driven_task {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "support/bytes/pattern.hpp"
+#include "support/bytes/untouched.hpp"
 #include "support/execution/own_names.hpp"
 #include "support/execution/recorder.hpp"
 #include "support/simulated/served_region.hpp"
@@ -85,11 +86,17 @@ TEST(OperationSender, TellsTheOldNumberOfAnAtomicAccess) {
 
 TEST(OperationSender, NotifiesAnOwnerWhoseSenderWaits) {
   region_operations served;
+  const auto sender = async_wait_notify(served.pair.owner, served.exposed);
   record told;
-  auto waiting = async_wait_notify(served.pair.owner, served.exposed);
+  auto waiting = sender.connect(recorder(told));
+  waiting.start();
+  EXPECT_EQ(told.calls, 0);
   EXPECT_TRUE(served.wait(async_notify(served.region, 17)));
-  const auto taken = sync_wait(served.pair.owner, std::move(waiting));
-  EXPECT_EQ(std::get<0>(taken.value()).value, 17U);
+  EXPECT_TRUE(served.network().run_until([&] { return told.calls > 0; }));
+  EXPECT_EQ(told.how, completion::value);
+  EXPECT_TRUE(served.wait(async_notify(served.region, 18)));
+  const auto taken = sync_wait(served.pair.owner, sender);
+  EXPECT_EQ(std::get<0>(taken.value()).value, 18U);
 }
 
 TEST(OperationSender, SendsAndReceives) {
@@ -150,6 +157,38 @@ TEST(OperationSender, StopsARequestThatIsUnderWay) {
   stop.request_stop();
   EXPECT_TRUE(both.network().run_until([&] { return told.calls > 0; }));
   EXPECT_EQ(told.how, completion::stopped);
+}
+
+TEST(OperationSender, CancelsWhatIsUnderWayByAnEarlierStop) {
+  simulated_messages both;
+  std::vector<std::byte> into = blank(10);
+  record told;
+  std::stop_source stop;
+  auto state =
+      as_sender(both.receiver().start_receive(7, into)).connect(recorder(told, stop.get_token()));
+  stop.request_stop();
+  state.start();
+  EXPECT_EQ(told.calls, 0);  // UCX has the memory
+  EXPECT_TRUE(both.network().run_until([&] { return told.calls > 0; }));
+  EXPECT_EQ(told.how, completion::stopped);
+  both.sender.send(7, pattern(4), {.until = send_until::reusable});
+  both.settle();
+  EXPECT_TRUE(all_bytes_are(into, untouched));
+}
+
+TEST(OperationSender, KeepsAnOutcomeThatCameBeforeItsStop) {
+  simulated_messages both;
+  std::vector<std::byte> into = blank(10);
+  record told;
+  std::stop_source stop;
+  request receive = both.receiver().start_receive(7, into);
+  both.sender.send(7, pattern(4), {.until = send_until::reusable});
+  EXPECT_TRUE(both.network().run_until([&] { return receive.done(); }));
+  auto state = as_sender(std::move(receive)).connect(recorder(told, stop.get_token()));
+  stop.request_stop();
+  state.start();
+  EXPECT_EQ(told.calls, 1);
+  EXPECT_EQ(told.how, completion::value);
 }
 
 TEST(OperationSender, RefusesARequestThatHasAHandler) {

@@ -1,10 +1,15 @@
 // Stops from other threads, and workers that have a thread. Over real transports.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <fstream>
+#include <functional>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -12,6 +17,7 @@
 #include "support/execution/own_names.hpp"
 #include "support/execution/recorder.hpp"
 #include "support/transports/connected_pair.hpp"
+#include "ucx/driven_task.hpp"
 #include "ucx/execution.hpp"
 
 namespace ucx::test {
@@ -102,6 +108,65 @@ TEST(StopOfASender, IsSeenByAWorkerWithAThread) {
     race(pair, region, counted);
     expect_all(counted, 1);
   }
+}
+
+/// Returns whether a thread of this process sleeps in the system.
+bool is_asleep(::pid_t thread) {
+  std::ifstream told("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string line;
+  std::getline(told, line);
+  const std::size_t name_ends = line.rfind(')');
+  return name_ends != std::string::npos && line.substr(name_ends, 3) == ") S";
+}
+/// Returns whether it held before a limit that only a hang reaches.
+template <class Condition>
+bool holds_in_time(Condition condition) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() >= until) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+/// Ends what a thread waits for, but not before that thread sleeps.
+struct late_end : detail::driven_task {
+  void call(bool) noexcept override {
+    begin();
+    EXPECT_TRUE(holds_in_time([&] { return waiting != 0 && is_asleep(waiting); }));
+    ended = true;
+  }
+  std::function<void()> begin = {};
+  std::atomic<::pid_t> waiting{0};
+  std::atomic<bool> ended{false};
+};
+
+// The thread that cancels runs the tasks that are queued, as a round does.
+TEST(SyncWait, IsWokenByATaskThatACancelOfAnotherThreadRan) {
+  context here(context_options_for(route::tcp_by_address));
+  worker_options options;
+  options.thread_mode = thread_mode::multi;
+  options.spin = std::chrono::nanoseconds(1);
+  worker shared(here, options);
+  std::vector<std::byte> into(8);
+  late_end task;
+  request unrelated = shared.start_receive(7, into);
+  shared.progress();
+  std::atomic<bool> returned{false};
+  std::jthread waiting;
+  // Inside the cancel the other thread begins to wait.
+  task.begin = [&] {
+    waiting = std::jthread([&] {
+      task.waiting = ::gettid();
+      detail::drive_until(shared, task.ended);
+      returned = true;
+    });
+  };
+  ASSERT_TRUE(task.post(detail::tasks_of(shared)));
+  unrelated.cancel();
+  EXPECT_TRUE(task.ended);
+  EXPECT_TRUE(holds_in_time([&] { return returned.load(); }));
+  shared.post([] {});  // wakes what was not woken
 }
 
 TEST(SyncWait, WaitsForTheThreadOfAWorkerThatHasOne) {

@@ -7,7 +7,9 @@
 #include <utility>
 
 #define UCXIO_EXECUTION_NAMES with_own
-namespace ucx::inline with_own::execution {
+namespace ucx {
+inline namespace with_own {
+namespace execution {
 
 struct sender_tag {};
 struct receiver_tag {};
@@ -95,4 +97,6 @@ struct completion_signatures {};
 template <class Sender, class Environment>
 using completion_signatures_of_t = typename std::decay_t<Sender>::completion_signatures;
 
-}  // namespace ucx::inline with_own::execution
+}  // namespace execution
+}  // namespace with_own
+}  // namespace ucx
