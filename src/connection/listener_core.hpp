@@ -65,8 +65,8 @@ class listener_core final : public connection_observer,
   handle_place& place_of_handle() noexcept { return place_; }
   /// Takes no further request; returns when no handler runs, unless it is called inside of one.
   void close() noexcept;
-  /// Closes, and gives the address back. Requests that the program still has to decide about keep
-  /// UCX's listener, which rejecting needs, and so the address, until the last of them has ended.
+  /// Closes, and gives the address back. Requests that the program has to decide about keep the
+  /// address until the last of them has ended: rejecting needs UCX's listener.
   void close_and_stop() noexcept;
   /// Gives the address back, and refuses peers that have not been decided about. A peer that has
   /// connected and sent no request finds the connection reset, or does when it speaks. REQUIRES:

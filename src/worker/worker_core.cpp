@@ -39,7 +39,7 @@ std::shared_ptr<worker_core> share_of(worker_core& worker) noexcept {
   }
 }
 
-/// What there is no memory for waits for a round, or goes with the worker.
+/// Work for which memory is short waits for a round, or goes with the worker.
 template <class Work>
 void as_memory_allows(Work work) noexcept {
   try {
