@@ -156,6 +156,7 @@ TEST(InlineCompletion, AllocatesNothingOfStatesWithAToken) {
 
 TEST(InlineCompletion, TellsThatTheHandlerLacksMemory) {
   simulated_messages both;
+  std::stop_source stop;
   std::byte into[8];
   std::deque<record> told;
   const auto sender = async_start(both.receiver(), [&] {
@@ -166,8 +167,8 @@ TEST(InlineCompletion, TellsThatTheHandlerLacksMemory) {
   std::deque<std::unique_ptr<recorded<decltype(sender)>>> states;
   bool was_short = false;
   for (int i = 0; i < 10'000 && !was_short; ++i) {
-    states.emplace_back(
-        new recorded<decltype(sender)>(sender.connect(recorder(told.emplace_back()))));
+    states.emplace_back(new recorded<decltype(sender)>(
+        sender.connect(recorder(told.emplace_back(), stop.get_token()))));
     states.back()->start();
     was_short = !next_one_fails.exchange(false);
   }
@@ -175,6 +176,11 @@ TEST(InlineCompletion, TellsThatTheHandlerLacksMemory) {
   EXPECT_EQ(told.back().calls, 1);
   EXPECT_EQ(told.back().how, completion::error);
   EXPECT_EQ(told.back().code, errc::no_memory);
+  // The others are under way until they are stopped.
+  stop.request_stop();
+  while (both.receiver().progress()) {
+  }
+  for (const record& each : told) EXPECT_EQ(each.calls, 1);
 }
 
 struct task : detail::driven_task {
