@@ -322,6 +322,40 @@ def test_what_a_function_raises_is_told(local_server: ucxio.Server) -> None:
         assert failed.value.code == "no_space"
 
 
+class Untold(OSError):
+    """An exception that fails when it is asked."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "errno":
+            raise ValueError("it has no number")
+        return super().__getattribute__(name)
+
+
+def test_odd_exceptions_are_told_and_end_nothing(local_server: ucxio.Server) -> None:
+    name = os.fsdecode(b"\xff")
+    full = ucxio.ErrorCode.no_space
+    odd: list[tuple[BaseException, str, object]] = [
+        (ValueError(name), r"ValueError: \udcff", None),
+        (FileNotFoundError(2, "not here", name), "not here", 2),
+        (ucxio.Error(28, f"no room for {name}", full), r"no room for \udcff", full),
+        (OSError("a", "b"), "OSError: [Errno a] b", None),
+        (OSError(1 << 40, "a"), "OSError: [Errno 1099511627776] a", None),
+        (OSError(-1, "a"), "OSError: [Errno -1] a", None),
+        (Untold(2, "a"), "Untold, which does not tell what it is", None),
+    ]
+
+    def fails(which: int) -> None:
+        raise odd[which][0]
+
+    local_server.calls.add("fails", fails)
+    with ucxio.Client(local_server.url) as client:
+        for which, (_, text, cause) in enumerate(odd):
+            with pytest.raises(ucxio.Error) as failed:
+                client.call("fails", which, timeout=60)
+            assert (failed.value.code, failed.value.cause) == ("call_failed", cause)
+            assert text in str(failed.value)
+
+
 def test_class_of_a_record_may_refuse_its_values(local_server: ucxio.Server) -> None:
     @dataclasses.dataclass
     class Positive:

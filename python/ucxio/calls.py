@@ -14,6 +14,7 @@ annotations for numbers of that size: plain ``int`` is ``i64``, and ``float`` is
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import threading
 import traceback
@@ -112,12 +113,23 @@ class Served:
 
 def tell_failure(call: _core.Call, failed: BaseException) -> None:
     """Answer a call with what its function raised."""
-    text = "".join(traceback.format_exception_only(failed)).strip()
+    try:
+        text, code, number = _facts_of(failed)
+    except BaseException:  # it fails when it is asked
+        text, code, number = f"{type(failed).__name__}, which does not tell what it is", "", 0
+    # Names of files may have characters that UTF-8 has not.
+    call.fail(text.encode("utf-8", "backslashreplace").decode(), code, number)
+
+
+def _facts_of(failed: BaseException) -> tuple[str, str, int]:
+    """Return the text of an exception, its code, and its number of errno; 0 is none."""
     if isinstance(failed, Error):
-        call.fail(f"{failed.strerror}", str(failed.code), 0)
-    else:
-        number = failed.errno if isinstance(failed, OSError) else None
-        call.fail(text, "", number or 0)
+        return f"{failed.strerror}", str(ErrorCode(failed.code)), 0
+    text = "".join(traceback.format_exception_only(failed)).strip()
+    number: object = failed.errno if isinstance(failed, OSError) else None
+    if isinstance(number, int) and 0 < number < 1 << 31:
+        return text, "", number
+    return text, "", 0
 
 
 def text_of(documentation: str | None, function: Callable[..., object]) -> str:
@@ -208,7 +220,9 @@ def _serve(queue: _core.CallQueue, functions: list[Served]) -> None:
         try:
             call.answer(served.form, served.begin(call))
         except BaseException as failed:
-            tell_failure(call, failed)
+            # A call that is dropped fails, too.
+            with contextlib.suppress(BaseException):
+                tell_failure(call, failed)
         del call, served
 
 
