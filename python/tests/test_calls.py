@@ -609,6 +609,9 @@ def test_closed_server_fails_its_calls(local_server: ucxio.Server) -> None:
         for each in threads:
             each.start()
         assert gate.entered.acquire(timeout=60)
+        queue = local_server.calls._queue
+        assert queue is not None
+        assert soon(lambda: queue.waiting == 1)
         local_server.close()
         for each in threads:
             each.join()

@@ -218,7 +218,8 @@ def _serve(queue: _core.CallQueue, functions: list[Served]) -> None:
     while (call := queue.take()) is not None:
         served = functions[call.function]
         try:
-            call.answer(served.form, served.begin(call))
+            if not call.is_given_up:
+                call.answer(served.form, served.begin(call))
         except BaseException as failed:
             # A call that is dropped fails, too.
             with contextlib.suppress(BaseException):
