@@ -623,18 +623,33 @@ def test_closed_server_fails_its_calls(local_server: ucxio.Server) -> None:
     assert failed.value.code == "closed"
 
 
-def test_server_without_references_ends_its_threads() -> None:
-    def running() -> int:
-        return sum(each.name == "ucxio calls" for each in threading.enumerate())
+def serving_threads() -> int:
+    return sum(each.name == "ucxio calls" for each in threading.enumerate())
 
+
+def test_server_without_references_ends_its_threads() -> None:
     gc.collect()
-    assert soon(lambda: running() == 0)
+    assert soon(lambda: serving_threads() == 0)
     server = ucxio.Server("unix:")
     server.calls.add("add", add)
-    assert running() == 1
+    assert serving_threads() == 1
+    server.calls.add("other", add)
+    assert serving_threads() == 1
     del server
     gc.collect()
-    assert soon(lambda: running() == 0)
+    assert soon(lambda: serving_threads() == 0)
+
+
+def test_function_that_is_refused_starts_no_threads(local_server: ucxio.Server) -> None:
+    gc.collect()
+    assert soon(lambda: serving_threads() == 0)
+    with pytest.raises(ucxio.Error) as failed:
+        local_server.calls.add("add", add, documentation="x" * 5000)
+    assert failed.value.code == "invalid_argument"
+    assert serving_threads() == 0
+    local_server.calls.add("add", add)
+    with ucxio.Client(local_server.url) as client:
+        assert client.call("add", 1, 2, timeout=60) == 3
 
 
 def test_client_that_was_closed_calls_nothing(local_server: ucxio.Server) -> None:

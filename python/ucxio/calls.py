@@ -147,7 +147,7 @@ class Calls:
     def __init__(self, server: _core.Server, threads: int) -> None:
         """Wrap a server. Use `Server.calls` instead."""
         self._server = server
-        self._threads = threads
+        self._threads = threads  # that are to be started
         self._lock = threading.Lock()
         self._functions: list[Served] = []
         self._queue: _core.CallQueue | None = None
@@ -197,20 +197,20 @@ class Calls:
         served = Served(name, function, signature, records)
         with self._lock:
             if self._queue is None:
-                self._queue = self._begin()
+                self._queue = _core.CallQueue()
+            queue = self._queue
             number = len(self._functions)
             self._functions.append(served)
         words = text_of(documentation, function)
-        self._server.add_call(served.form, self._queue, number, words)
-
-    def _begin(self) -> _core.CallQueue:
-        queue = _core.CallQueue()
-        for _ in range(self._threads):
+        self._server.add_call(served.form, queue, number, words)
+        # The server closes the queue of a function that it has: that ends the threads.
+        with self._lock:
+            missing, self._threads = self._threads, 0
+        for _ in range(missing):
             # A daemon: the server's end ends it, unless a function runs.
             threading.Thread(
                 target=_serve, args=(queue, self._functions), name="ucxio calls", daemon=True
             ).start()
-        return queue
 
 
 def _serve(queue: _core.CallQueue, functions: list[Served]) -> None:
