@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <exception>
 #include <system_error>
@@ -38,6 +39,12 @@ class raised : public std::system_error {
  private:
   std::shared_ptr<const std::string> text_;  // copying an exception throws nothing
 };
+
+/// Returns whether an answer would come too late.
+bool is_given_up(const waiting_call& call) {
+  return call.stop.stop_requested() ||
+         (call.deadline && *call.deadline <= std::chrono::steady_clock::now());
+}
 
 /// Lets go of what answers calls when it goes. In a child of `fork()` it stays: the parent answers.
 template <class Value>
@@ -84,36 +91,63 @@ void call_queue::defer(std::uint64_t function, const call_types& types, ucx::cal
     if (const auto here = queue.lock()) here->give_up(id);
   };
   made->told.emplace(made->stop, give_up);
+  waiting_calls gone;  // without the lock
   const std::lock_guard guard(lock_);
-  if (is_closed_) return;  // the call goes, and fails
+  gone.swap(left_);
+  // The call goes, and fails. One that is given up from here on is found among the others.
+  if (is_closed_ || made->stop.stop_requested()) return;
   calls_.push_back(std::move(made));
   tell();
 }
 
-void call_queue::give_up(std::uint64_t id) {
+/// A handler of the call's own: it is in `told`, which goes later.
+void call_queue::give_up(std::uint64_t id) noexcept {
+  std::vector<std::byte> arguments;  // without the lock
   const std::lock_guard guard(lock_);
   if (is_closed_) return;
-  given_up_.push_back(id);
+  const auto found =
+      std::find_if(calls_.begin(), calls_.end(), [id](const auto& each) { return each->id == id; });
+  if (found == calls_.end()) {
+    given_up_.push_back(id);
+    return tell();
+  }
+  arguments.swap((*found)->arguments);
+  left_.splice(left_.end(), calls_, found);
   tell();
 }
 
 std::shared_ptr<waiting_call> call_queue::wait() {
-  std::vector<std::uint64_t> unused;
-  std::unique_lock guard(lock_);
-  changed_.wait(guard, [this] { return is_closed_ || !calls_.empty(); });
-  given_up_.swap(unused);
-  if (calls_.empty()) return nullptr;
-  std::shared_ptr<waiting_call> first = std::move(calls_.front());
-  calls_.pop_front();
-  return first;
+  while (true) {
+    waiting_calls gone;  // without the lock
+    std::shared_ptr<waiting_call> first;
+    std::unique_lock guard(lock_);
+    changed_.wait(guard, [this] { return is_closed_ || !calls_.empty() || !left_.empty(); });
+    gone.swap(left_);
+    given_up_.clear();
+    if (is_closed_) return nullptr;
+    if (calls_.empty()) continue;
+    first = std::move(calls_.front());
+    calls_.pop_front();
+    if (!is_given_up(*first)) return first;
+  }
 }
 
-std::pair<std::deque<std::shared_ptr<waiting_call>>, std::vector<std::uint64_t>>
-call_queue::take_all() {
+std::pair<call_queue::waiting_calls, std::vector<std::uint64_t>> call_queue::take_all() {
   std::uint64_t told = 0;
   static_cast<void>(::read(event_fd_, &told, sizeof told) == sizeof told);
+  waiting_calls gone;  // without the lock
   const std::lock_guard guard(lock_);
+  gone.swap(left_);
+  for (auto at = calls_.begin(); at != calls_.end();) {
+    const auto each = at++;
+    if (is_given_up(**each)) gone.splice(gone.end(), calls_, each);
+  }
   return {std::exchange(calls_, {}), std::exchange(given_up_, {})};
+}
+
+std::size_t call_queue::waiting() const {
+  const std::lock_guard guard(lock_);
+  return calls_.size();
 }
 
 bool call_queue::is_closed() const {
@@ -122,11 +156,13 @@ bool call_queue::is_closed() const {
 }
 
 void call_queue::close() {
-  std::deque<std::shared_ptr<waiting_call>> dropped;  // without the lock
+  waiting_calls dropped;  // without the lock
+  waiting_calls gone;
   {
     const std::lock_guard guard(lock_);
     is_closed_ = true;
     dropped.swap(calls_);
+    gone.swap(left_);
     tell();
   }
   changed_.notify_all();
@@ -212,6 +248,7 @@ void add_call_queue(nb::module_& module) {
       .def(nb::init<>())
       .def_prop_ro("event_fd", &queue::event_fd)
       .def_prop_ro("is_closed", &queue::is_closed)
+      .def_prop_ro("waiting", &queue::waiting)
       .def("take", &queue::take)
       .def("take_all", &queue::take_all)
       .def("close", &queue::close);

@@ -5,8 +5,8 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -40,6 +40,8 @@ struct waiting_call {
 /// Threads: any, without the GIL.
 class call_queue : public std::enable_shared_from_this<call_queue> {
  public:
+  using waiting_calls = std::list<std::shared_ptr<waiting_call>>;
+
   /// Errors: too_many_files.
   call_queue();
   call_queue(const call_queue&) = delete;
@@ -52,23 +54,28 @@ class call_queue : public std::enable_shared_from_this<call_queue> {
   /// Errors: canceled (the queue was closed), and those of `call_context::defer()`.
   void defer(std::uint64_t function, const call_types& types, ucx::call_context& context,
              ucx::call_reader& arguments);
-  /// Waits for a call. Returns none when the queue is closed.
+  /// Waits for a call whose caller has not given up. Returns none when the queue is closed.
   std::shared_ptr<waiting_call> wait();
-  /// Returns all calls that have come, and the ids of those that were given up since.
-  std::pair<std::deque<std::shared_ptr<waiting_call>>, std::vector<std::uint64_t>> take_all();
+  /// Returns how many calls wait. One that its caller gives up leaves.
+  std::size_t waiting() const;
+  /// Returns all calls that have come, and the ids of those that were given up since they were
+  /// taken.
+  std::pair<waiting_calls, std::vector<std::uint64_t>> take_all();
   bool is_closed() const;
   /// Drops the calls that wait: their callers get `call_failed`.
   void close();
 
  private:
   void tell() noexcept;
-  void give_up(std::uint64_t id);
+  void give_up(std::uint64_t id) noexcept;
 
   const int event_fd_;
   mutable std::mutex lock_;
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<waiting_call>> calls_;
-  std::vector<std::uint64_t> given_up_;
+  waiting_calls calls_;
+  // Without arguments. A call can not go from within its own `told`, nor under the lock.
+  waiting_calls left_;
+  std::vector<std::uint64_t> given_up_;  // of those that were taken
   std::uint64_t last_id_ = 0;
   bool is_closed_ = false;
 };
@@ -109,6 +116,7 @@ class call_queue_object {
   const std::shared_ptr<call_queue>& queue() const noexcept { return of_; }
   int event_fd() const noexcept { return of_->event_fd(); }
   bool is_closed() const { return of_->is_closed(); }
+  std::size_t waiting() const { return of_->waiting(); }
   nanobind::object take();
   nanobind::tuple take_all();
   void close();

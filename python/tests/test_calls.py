@@ -322,6 +322,40 @@ def test_what_a_function_raises_is_told(local_server: ucxio.Server) -> None:
         assert failed.value.code == "no_space"
 
 
+class Untold(OSError):
+    """An exception that fails when it is asked."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "errno":
+            raise ValueError("it has no number")
+        return super().__getattribute__(name)
+
+
+def test_odd_exceptions_are_told_and_end_nothing(local_server: ucxio.Server) -> None:
+    name = os.fsdecode(b"\xff")
+    full = ucxio.ErrorCode.no_space
+    odd: list[tuple[BaseException, str, object]] = [
+        (ValueError(name), r"ValueError: \udcff", None),
+        (FileNotFoundError(2, "not here", name), "not here", 2),
+        (ucxio.Error(28, f"no room for {name}", full), r"no room for \udcff", full),
+        (OSError("a", "b"), "OSError: [Errno a] b", None),
+        (OSError(1 << 40, "a"), "OSError: [Errno 1099511627776] a", None),
+        (OSError(-1, "a"), "OSError: [Errno -1] a", None),
+        (Untold(2, "a"), "Untold, which does not tell what it is", None),
+    ]
+
+    def fails(which: int) -> None:
+        raise odd[which][0]
+
+    local_server.calls.add("fails", fails)
+    with ucxio.Client(local_server.url) as client:
+        for which, (_, text, cause) in enumerate(odd):
+            with pytest.raises(ucxio.Error) as failed:
+                client.call("fails", which, timeout=60)
+            assert (failed.value.code, failed.value.cause) == ("call_failed", cause)
+            assert text in str(failed.value)
+
+
 def test_class_of_a_record_may_refuse_its_values(local_server: ucxio.Server) -> None:
     @dataclasses.dataclass
     class Positive:
@@ -575,6 +609,9 @@ def test_closed_server_fails_its_calls(local_server: ucxio.Server) -> None:
         for each in threads:
             each.start()
         assert gate.entered.acquire(timeout=60)
+        queue = local_server.calls._queue
+        assert queue is not None
+        assert soon(lambda: queue.waiting == 1)
         local_server.close()
         for each in threads:
             each.join()
@@ -586,18 +623,33 @@ def test_closed_server_fails_its_calls(local_server: ucxio.Server) -> None:
     assert failed.value.code == "closed"
 
 
-def test_server_without_references_ends_its_threads() -> None:
-    def running() -> int:
-        return sum(each.name == "ucxio calls" for each in threading.enumerate())
+def serving_threads() -> int:
+    return sum(each.name == "ucxio calls" for each in threading.enumerate())
 
+
+def test_server_without_references_ends_its_threads() -> None:
     gc.collect()
-    assert soon(lambda: running() == 0)
+    assert soon(lambda: serving_threads() == 0)
     server = ucxio.Server("unix:")
     server.calls.add("add", add)
-    assert running() == 1
+    assert serving_threads() == 1
+    server.calls.add("other", add)
+    assert serving_threads() == 1
     del server
     gc.collect()
-    assert soon(lambda: running() == 0)
+    assert soon(lambda: serving_threads() == 0)
+
+
+def test_function_that_is_refused_starts_no_threads(local_server: ucxio.Server) -> None:
+    gc.collect()
+    assert soon(lambda: serving_threads() == 0)
+    with pytest.raises(ucxio.Error) as failed:
+        local_server.calls.add("add", add, documentation="x" * 5000)
+    assert failed.value.code == "invalid_argument"
+    assert serving_threads() == 0
+    local_server.calls.add("add", add)
+    with ucxio.Client(local_server.url) as client:
+        assert client.call("add", 1, 2, timeout=60) == 3
 
 
 def test_client_that_was_closed_calls_nothing(local_server: ucxio.Server) -> None:

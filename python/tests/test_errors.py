@@ -58,6 +58,12 @@ def test_error_survives_pickling() -> None:
     )
 
 
+def test_errors_of_newer_peers_are_errors() -> None:
+    made = _error_of("unknown", errno.EIO, "what failed", None, "unknown")
+    assert (made.code, made.cause, str(made)) == ("io_error", None, "[Errno 5] what failed")
+    assert _error_of("call_failed", errno.EIO, "it failed", None, "no_space").cause == "no_space"
+
+
 class Derived(ucxio.Error):
     pass
 

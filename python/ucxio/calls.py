@@ -14,6 +14,7 @@ annotations for numbers of that size: plain ``int`` is ``i64``, and ``float`` is
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import threading
 import traceback
@@ -112,12 +113,23 @@ class Served:
 
 def tell_failure(call: _core.Call, failed: BaseException) -> None:
     """Answer a call with what its function raised."""
-    text = "".join(traceback.format_exception_only(failed)).strip()
+    try:
+        text, code, number = _facts_of(failed)
+    except BaseException:  # it fails when it is asked
+        text, code, number = f"{type(failed).__name__}, which does not tell what it is", "", 0
+    # Names of files may have characters that UTF-8 has not.
+    call.fail(text.encode("utf-8", "backslashreplace").decode(), code, number)
+
+
+def _facts_of(failed: BaseException) -> tuple[str, str, int]:
+    """Return the text of an exception, its code, and its number of errno; 0 is none."""
     if isinstance(failed, Error):
-        call.fail(f"{failed.strerror}", str(failed.code), 0)
-    else:
-        number = failed.errno if isinstance(failed, OSError) else None
-        call.fail(text, "", number or 0)
+        return f"{failed.strerror}", str(ErrorCode(failed.code)), 0
+    text = "".join(traceback.format_exception_only(failed)).strip()
+    number: object = failed.errno if isinstance(failed, OSError) else None
+    if isinstance(number, int) and 0 < number < 1 << 31:
+        return text, "", number
+    return text, "", 0
 
 
 def text_of(documentation: str | None, function: Callable[..., object]) -> str:
@@ -135,7 +147,7 @@ class Calls:
     def __init__(self, server: _core.Server, threads: int) -> None:
         """Wrap a server. Use `Server.calls` instead."""
         self._server = server
-        self._threads = threads
+        self._threads = threads  # that are to be started
         self._lock = threading.Lock()
         self._functions: list[Served] = []
         self._queue: _core.CallQueue | None = None
@@ -185,20 +197,20 @@ class Calls:
         served = Served(name, function, signature, records)
         with self._lock:
             if self._queue is None:
-                self._queue = self._begin()
+                self._queue = _core.CallQueue()
+            queue = self._queue
             number = len(self._functions)
             self._functions.append(served)
         words = text_of(documentation, function)
-        self._server.add_call(served.form, self._queue, number, words)
-
-    def _begin(self) -> _core.CallQueue:
-        queue = _core.CallQueue()
-        for _ in range(self._threads):
+        self._server.add_call(served.form, queue, number, words)
+        # The server closes the queue of a function that it has: that ends the threads.
+        with self._lock:
+            missing, self._threads = self._threads, 0
+        for _ in range(missing):
             # A daemon: the server's end ends it, unless a function runs.
             threading.Thread(
                 target=_serve, args=(queue, self._functions), name="ucxio calls", daemon=True
             ).start()
-        return queue
 
 
 def _serve(queue: _core.CallQueue, functions: list[Served]) -> None:
@@ -206,9 +218,12 @@ def _serve(queue: _core.CallQueue, functions: list[Served]) -> None:
     while (call := queue.take()) is not None:
         served = functions[call.function]
         try:
-            call.answer(served.form, served.begin(call))
+            if not call.is_given_up:
+                call.answer(served.form, served.begin(call))
         except BaseException as failed:
-            tell_failure(call, failed)
+            # A call that is dropped fails, too.
+            with contextlib.suppress(BaseException):
+                tell_failure(call, failed)
         del call, served
 
 

@@ -193,6 +193,7 @@ class _Forked(Error, RuntimeError):
     pass
 
 
+_codes = {str(each): each for each in ErrorCode}
 _by_code: dict[ErrorCode, type[Error]] = {
     ErrorCode.forked_child: _Forked,
     ErrorCode.closed: _BadValue,
@@ -223,7 +224,11 @@ def _class_of(number: int, code: ErrorCode) -> type[Error]:
 def _error_of(
     code: str, number: int, text: str, ucx_status: int | None, cause: str | int | None = None
 ) -> Error:
-    """Return the exception of a failure of the library's."""
+    """Return the exception of a failure of the library's.
+
+    A peer may tell of an error that only a newer library has: it becomes ``io_error``, and as a
+    cause None.
+    """
     # The library's texts end with the sentence of the code: the system's would say it again.
-    known = ErrorCode(cause) if isinstance(cause, str) else cause
-    return Error(number, text, ErrorCode(code), ucx_status, known)
+    known = _codes.get(cause) if isinstance(cause, str) else cause
+    return Error(number, text, _codes.get(code, ErrorCode.io_error), ucx_status, known)

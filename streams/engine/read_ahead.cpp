@@ -119,12 +119,13 @@ void read_ahead::ask_into(std::span<std::byte> into, block&& memory) {
   asked.offset = asked_end_;
   asked.length = into.size();
   asked.memory = std::move(memory);
+  const bool kept = is_kept(asked.memory, into.size());
   try {
-    asked.transfer = is_kept(asked.memory, into.size())
-                         ? source_.start_read_kept(asked_end_, into, asked.memory.keeper())
-                         : source_.start_read_at(asked_end_, into);
+    asked.transfer = kept ? source_.start_read_kept(asked_end_, into, asked.memory.keeper())
+                          : source_.start_read_at(asked_end_, into);
   } catch (...) {
-    pool_.give_back(std::move(asked.memory));
+    // Pieces of a kept read may be in flight, without a request that tells when they have ended.
+    kept ? pool_.discard(std::move(asked.memory)) : pool_.give_back(std::move(asked.memory));
     throw;
   }
   at_once_ = asked.transfer.done();

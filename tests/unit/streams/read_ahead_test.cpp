@@ -3,8 +3,16 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <optional>
+#include <span>
 #include <string>
+#include <system_error>
+#include <utility>
 
+#include "engine/read_ahead.hpp"
 #include "support/simulated/remote_memory.hpp"
 #include "support/streams/stream_script.hpp"
 #include "support/streams/streambuf_calls.hpp"
@@ -181,6 +189,50 @@ TEST(ReadAhead, LeavesAbandonedReadsBehindWhereTheyCanNotBeStopped) {
       ASSERT_TRUE(same(read(buffer, 5000), memory.bytes.substr(offset + j * 5000, 5000)));
     }
   }
+}
+
+/// There is no memory to tell that a first read failed, whose memory it has still.
+class source_without_memory final : public detail::byte_source {
+ public:
+  std::uint64_t size() const noexcept override { return 1U << 20U; }
+  request start_read_at(std::uint64_t, std::span<std::byte> into) override {
+    last = into;
+    return {};
+  }
+  request start_read_kept(std::uint64_t offset, std::span<std::byte> into,
+                          const std::shared_ptr<const void>& keeper) override {
+    if (std::exchange(kept, keeper)) return start_read_at(offset, into);
+    throw std::bad_alloc();
+  }
+  request start_write_at(std::uint64_t, std::span<const std::byte>) override { return {}; }
+  request start_flush() override { return {}; }
+  bool abandons_reads_at_once() const noexcept override { return true; }
+  std::optional<std::uint64_t> first_unconfirmed() const override { return {}; }
+  void forget_writes(std::uint64_t) override {}
+  std::chrono::steady_clock::time_point now() const noexcept override { return {}; }
+  std::error_code status() const noexcept override { return {}; }
+  std::string description() const override { return "a source without memory"; }
+
+  std::shared_ptr<const void> kept;
+  std::span<std::byte> last;
+};
+
+TEST(ReadAhead, UsesNoBlockAgainThatAReadWithoutARequestMayHave) {
+  source_without_memory source;
+  detail::byte_budget in_flight(64 * block);
+  detail::block_pool pool(block, detail::read_ahead::first_unit, in_flight);
+  detail::read_ahead reads(source, pool, in_flight, block, 1);
+  reads.begin(0, {});
+  EXPECT_THROW(reads.ask(0, {}, source.size()), std::bad_alloc);
+  ASSERT_TRUE(source.kept);
+  EXPECT_EQ(pool.allocated(), 0U);
+  const std::shared_ptr<const void> first = source.kept;
+  reads.drop();
+  reads.begin(0, {});
+  reads.ask(0, {}, source.size());
+  EXPECT_NE(source.last.data(), first.get());
+  EXPECT_EQ(pool.allocated(), detail::read_ahead::first_unit);
+  EXPECT_EQ(source.kept.get(), source.last.data());
 }
 
 }  // namespace
