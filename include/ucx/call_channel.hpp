@@ -76,19 +76,21 @@ class UCXIO_EXPORT call_channel {
   call_channel& operator=(call_channel&& other) noexcept;
   ~call_channel();
 
-  /// Calls a function.
+  /// Calls a function. Memory of variables is borrowed until the call is done. Buffers and tensors
+  /// that are temporaries, or moved, become the call's: also where it fails.
   /// Completes: when the answer is here.
   template <class Result, class... Arguments>
   typed_call<Result> start_call(const call_options& options, std::string_view name,
-                                const Arguments&... arguments) const {
+                                Arguments&&... arguments) const {
     const remote_procedure<Result(detail::sent_as<Arguments>...)> called(name);
     call_writer values;
-    (detail::call_type<detail::sent_as<Arguments>>::write(values, arguments), ...);
+    (detail::write_argument<detail::sent_as<Arguments>>(values, std::forward<Arguments>(arguments)),
+     ...);
     return typed_call<Result>(start_dynamic_call(called.untyped(), values, options));
   }
   template <class Result, class... Arguments>
-  typed_call<Result> start_call(std::string_view name, const Arguments&... arguments) const {
-    return start_call<Result>(call_options(), name, arguments...);
+  typed_call<Result> start_call(std::string_view name, Arguments&&... arguments) const {
+    return start_call<Result>(call_options(), name, std::forward<Arguments>(arguments)...);
   }
 
   /// Calls a function, and waits for its result.

@@ -53,6 +53,11 @@ class call_stub;
 /// Threads: as the worker's.
 template <class Result, class... Arguments>
 class call_stub<Result(Arguments...)> {
+  template <class T>
+  using passed = std::conditional_t<detail::holds_memory<std::remove_cvref_t<T>>,
+                                    detail::call_argument<std::remove_cvref_t<T>>,
+                                    const std::remove_cvref_t<T>&>;
+
  public:
   /// Binds a function by its name, as `bound_function` does.
   /// Errors: also bad_name; invalid_argument: the signature is longer than 4096 bytes.
@@ -67,19 +72,27 @@ class call_stub<Result(Arguments...)> {
   Result operator()(const std::remove_cvref_t<Arguments>&... arguments) const {
     return start(arguments...).result();
   }
-  /// Calls it.
+  /// Calls it. Memory is borrowed, or becomes the call's, as by `call_channel::start_call`.
   /// Completes: when the answer is here.
-  typed_call<Result> start(const std::remove_cvref_t<Arguments>&... arguments) const {
+  typed_call<Result> start(passed<Arguments>... arguments) const {
     return start_with({}, arguments...);
   }
-  typed_call<Result> start_with(const call_options& options,
-                                const std::remove_cvref_t<Arguments>&... arguments) const {
+  typed_call<Result> start_with(const call_options& options, passed<Arguments>... arguments) const {
     call_writer values;
-    (detail::call_type<std::remove_cvref_t<Arguments>>::write(values, arguments), ...);
+    (write<std::remove_cvref_t<Arguments>>(values, arguments), ...);
     return typed_call<Result>(bound_.start(values, options));
   }
 
  private:
+  template <class T>
+  static void write(call_writer& to, const T& value) {
+    detail::call_type<T>::write(to, value);
+  }
+  template <class T>
+  static void write(call_writer& to, const detail::call_argument<T>& value) {
+    value.write(to);
+  }
+
   bound_function bound_;
 };
 

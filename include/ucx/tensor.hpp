@@ -91,6 +91,7 @@ struct UCXIO_EXPORT tensor_layout {
 
   /// Returns how many bytes there are from the first element to the end of the last one. Nothing
   /// where no memory has so many, and where the layout has too many dimensions, or other strides.
+  /// Nothing also where the product of the lengths that are not 0, in bytes, has more than 63 bits.
   std::optional<std::uint64_t> extent() const noexcept;
 };
 

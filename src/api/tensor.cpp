@@ -25,6 +25,16 @@ class dense_strides {
   std::uint64_t stride_ = 1;
 };
 
+/// Whether the lengths have a product, in elements and in bytes, whatever the strides are. Lengths
+/// of 0 are left out: who multiplies some of the lengths only has a number, too.
+bool can_be_multiplied(const tensor_layout& layout) noexcept {
+  std::uint64_t left = std::numeric_limits<std::int64_t>::max() / size_of(layout.type);
+  for (const std::uint64_t length : layout.shape) {
+    if (length > 0) left /= length;
+  }
+  return left > 0;
+}
+
 std::vector<std::uint64_t> read_numbers(call_reader& from) {
   std::vector<std::uint64_t> made;
   const std::size_t count = from.list();
@@ -65,7 +75,7 @@ std::size_t size_of(element_type type) noexcept {
 
 std::optional<std::uint64_t> tensor_layout::extent() const noexcept {
   constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
-  if (shape.size() > max_dimensions) return std::nullopt;
+  if (shape.size() > max_dimensions || !can_be_multiplied(*this)) return std::nullopt;
   if (!strides.empty() && strides.size() != shape.size()) return std::nullopt;
   std::uint64_t last = 0;  // the place of the last element
   bool is_empty = false;

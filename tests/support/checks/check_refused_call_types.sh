@@ -65,6 +65,15 @@ refused "calls.add_dynamic(\"f\", \"()->nil\", []$dynamic { return unknown(); })
 refused 'ucx::call_function("f", "()->nil").decode(std::vector<std::byte>());' 'deleted'
 refused 'ucx::call_writer().written();' 'deleted'
 
+memory='ucx::call_channel peer; ucx::buffer one; ucx::call_stub<void(ucx::buffer)> stub(peer, "f");'
+many="$memory std::vector<ucx::buffer> all; ucx::call_stub<void(std::vector<ucx::buffer>)> stubs(peer, \"f\");"
+ends='the buffers of this argument end before the call'
+compile "$memory peer.start_call<void>(\"f\", std::move(one)); stub.start(ucx::buffer(1)); stub.start(one);"
+compile "$many peer.start_call<void>(\"f\", all); stubs.start(all); peer.call<void>(\"f\", std::move(all));"
+refused "$many peer.start_call<void>(\"f\", std::move(all));" "$ends"
+refused "$many stubs.start(std::move(all));" "$ends"
+refused "$memory peer.start_call<void>(\"f\", std::move(std::as_const(one)));" "$ends"
+
 refused 'calls.add("f", [](std::array<double, 40000>) {});' 'an array takes more than 256 KiB'
 refused 'calls.add("f", [](std::vector<std::array<double, 40000>>) {});' 'takes more than 256 KiB'
 two='std::array<double, 20000>'

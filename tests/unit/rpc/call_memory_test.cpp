@@ -203,7 +203,8 @@ TEST_F(CallMemory, GoesInEightPartsInAnyPlace) {
   const std::vector<std::uint64_t> sizes{0, 1, 3000, 100'000, 5, 0, 70'000, 2, 99};
   using found = std::vector<std::uint64_t>;
   EXPECT_EQ(peer_.call<found>("sizes", sent, std::optional<buffer>()), sizes);
-  auto many = peer_.start_call<found>("sizes", sent, std::optional<buffer>(filled(1, 1)));
+  const std::optional<buffer> last(filled(1, 1));
+  auto many = peer_.start_call<found>("sizes", sent, last);
   EXPECT_EQ(outcome(many), errc::invalid_argument) << many.description();
   sent.pop_back();
   EXPECT_EQ(peer_.call<found>("sizes", sent, std::optional<buffer>(filled(4, 1))).back(), 4U);
@@ -239,6 +240,52 @@ TEST_F(CallMemory, GoesByNumberAndWithoutAnswer) {
     peer_.post_call<buffer>("echo", constant(gone));  // a copy
   }
   EXPECT_TRUE(until([&] { return runs_ == 2; }));
+}
+
+/// Returns a buffer that tells when it is freed.
+buffer telling(std::size_t size, int& freed) {
+  auto* const own = new bytes(test::pattern(size, size));  // the buffer's from here on
+  return buffer(std::span(*own), [own, &freed](std::span<std::byte>) {
+    delete own;
+    ++freed;
+  });
+}
+
+TEST_F(CallMemory, OfATemporaryIsTheCallsUntilItIsDone) {
+  serve();
+  const call_stub<buffer(buffer)> echo(peer_, "echo");
+  for (const std::size_t size : {1000U, 300'000U}) {
+    int freed = 0;
+    buffer moved = telling(size, freed);
+    std::vector<typed_call<buffer>> asked;
+    asked.push_back(peer_.start_call<buffer>("echo", telling(size, freed)));
+    asked.push_back(peer_.start_call<buffer>("echo", std::move(moved)));
+    asked.push_back(echo.start(telling(size, freed)));
+    EXPECT_EQ(freed, 0) << size;
+    for (typed_call<buffer>& each : asked) {
+      EXPECT_TRUE(test::holds_pattern(each.result().bytes(), size)) << size;
+    }
+    asked.clear();
+    both_.settle();
+    EXPECT_EQ(freed, 3) << size;
+  }
+}
+
+TEST_F(CallMemory, OfAVariableStaysTheCallers) {
+  serve();
+  const call_stub<buffer(buffer)> echo(peer_, "echo");
+  int freed = 0;
+  {
+    buffer sent = telling(300'000, freed);
+    const buffer& same = sent;
+    EXPECT_EQ(peer_.start_call<buffer>("echo", sent).result().size(), 300'000U);
+    EXPECT_EQ(peer_.start_call<buffer>("echo", same).result().size(), 300'000U);
+    EXPECT_EQ(echo.start(sent).result().size(), 300'000U);
+    EXPECT_EQ(peer_.call<buffer>("echo", std::move(sent)).size(), 300'000U);
+    EXPECT_TRUE(test::holds_pattern(same.bytes(), 300'000)) << "call() waits, and borrows";
+    EXPECT_EQ(freed, 0);
+  }
+  EXPECT_EQ(freed, 1);
 }
 
 TEST_F(CallMemory, IsReadAndWrittenWithoutTypes) {

@@ -132,6 +132,12 @@ TEST_F(CallTensor, HasAnExtent) {
             std::nullopt);
   EXPECT_EQ((tensor_layout{element_type::u8, {3}, {huge}}.extent()), std::nullopt);
   EXPECT_EQ((tensor_layout{element_type::c128, {huge >> 1U}, {}}.extent()), std::nullopt);
+  constexpr std::uint64_t wraps = std::uint64_t{1} << 61U;  // times 8 bytes is 0
+  EXPECT_EQ((tensor_layout{element_type::f64, {wraps, 0}, {}}.extent()), std::nullopt);
+  EXPECT_EQ((tensor_layout{element_type::f64, {0, wraps}, {}}.extent()), std::nullopt);
+  EXPECT_EQ((tensor_layout{element_type::f64, {wraps + 1, 0}, {1, 1}}.extent()), std::nullopt);
+  EXPECT_EQ((tensor_layout{element_type::u16, {2 * wraps}, {0}}.extent()), std::nullopt);
+  EXPECT_EQ((tensor_layout{element_type::u16, {wraps, 0}, {}}.extent()), 0U);
   EXPECT_EQ((tensor_layout{element_type::u8, numbers(33, 1), {}}.extent()), std::nullopt);
   EXPECT_EQ((tensor_layout{element_type::u8, numbers(32, 1), {}}.extent()), 1U);
 }
@@ -148,6 +154,12 @@ TEST_F(CallTensor, IsComparedWithItsMemoryAtBothSides) {
     EXPECT_EQ(outcome_of(name, 12, {2, 3}, {3}, 48), errc::protocol_error) << name;
     EXPECT_EQ(outcome_of(name, 12, {2, 3}, {3, 2}, 48), errc::protocol_error) << name;
     EXPECT_EQ(outcome_of(name, 12, {huge, huge}, {}, 48), errc::protocol_error) << name;
+    EXPECT_EQ(outcome_of(name, 12, {0, 3}, {}, 0), std::error_code()) << name;
+    for (const std::uint64_t wraps : {huge / 8 + 1, huge / 8 + 2}) {
+      EXPECT_EQ(outcome_of(name, 12, {wraps, 0}, {}, 0), errc::protocol_error) << name;
+      EXPECT_EQ(outcome_of(name, 12, {0, wraps}, {}, 48), errc::protocol_error) << name;
+      EXPECT_EQ(outcome_of(name, 12, {wraps}, {0}, 48), errc::protocol_error) << name;
+    }
     EXPECT_EQ(outcome_of(name, 12, numbers(33, 1), {}, 48), errc::protocol_error) << name;
   }
 }
