@@ -245,6 +245,8 @@ def test_names_and_signatures_are_compared(local_server: ucxio.Server) -> None:
         ("f", {"signature": "(i32"}, "invalid_argument"),
         ("f", {"signature": "(any)->nil"}, "not_supported"),
         ("f", {"signature": "(window:r)->nil"}, "not_supported"),
+        ("f", {"signature": "(buffer)->nil"}, "not_supported"),
+        ("f", {"signature": "()->tensor"}, "not_supported"),
         ("f", {"documentation": "x" * 5000}, "invalid_argument"),
     ]:
         with pytest.raises(ucxio.Error) as failed:
