@@ -37,6 +37,24 @@ class empty_resource final : public std::pmr::memory_resource {
   }
 };
 
+/// Counts what is taken.
+class counting_resource final : public std::pmr::memory_resource {
+ public:
+  int taken = 0;
+
+ private:
+  void* do_allocate(std::size_t size, std::size_t alignment) override {
+    ++taken;
+    return std::pmr::new_delete_resource()->allocate(size, alignment);
+  }
+  void do_deallocate(void* block, std::size_t size, std::size_t alignment) override {
+    std::pmr::new_delete_resource()->deallocate(block, size, alignment);
+  }
+  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
+    return this == &other;
+  }
+};
+
 class HostileMemory : public ::testing::Test {
  protected:
   HostileMemory() {
@@ -143,6 +161,29 @@ TEST_F(HostileMemory, IsRefusedInEachFieldOfTheTable) {
         << "there is no resource for it: " << kind;
   }
   EXPECT_EQ(serves_.under_way(), 0U);
+}
+
+/// The kind in the table is the peer's word.
+TEST_F(HostileMemory, LandsInTheKindThatTheFunctionHas) {
+  counting_resource host, device;
+  auto resources = std::make_shared<memory_resources>();
+  resources->add(memory_kind::host, host);
+  resources->add(memory_kind::cuda, device);
+  const auto taking = [this](buffer first, constant second) {
+    runs_ += first.size() + second.size() == 2000;
+  };
+  calls_.add("landed", taking, {.memory = {.resources = resources}});
+  serve();
+  keep_answers();
+  int ran = 0;
+  for (unsigned kind = 0; kind < 256; ++kind) {
+    EXPECT_EQ(outcome(with(honest("landed"), table_at + 8, static_cast<std::uint8_t>(kind)), 2000),
+              detail::call_outcome::done);
+    EXPECT_EQ(runs_, ++ran) << kind;
+    EXPECT_EQ(host.taken, 2 * ran) << kind;
+  }
+  EXPECT_EQ(device.taken, 0);
+  serves_ = call_server();
 }
 
 TEST_F(HostileMemory, IsRefusedInHeadsOfEachLength) {
