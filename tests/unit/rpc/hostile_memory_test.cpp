@@ -221,6 +221,34 @@ TEST_F(HostileMemory, IsNamedOnceByTheValues) {
       << "no value of this function is memory";
 }
 
+TEST_F(HostileMemory, IsNotTakenWhereNoArgumentIsMemory) {
+  counting_resource host;
+  auto resources = std::make_shared<memory_resources>();
+  resources->add(memory_kind::host, host);
+  const call_function_options counted{.memory = {.resources = resources}};
+  calls_.add(
+      "plain", [this](int, std::string) { ++runs_; }, counted);
+  calls_.add(
+      "nothing", [this] { return buffer(static_cast<std::size_t>(++runs_)); }, counted);
+  serve();
+  keep_answers();
+  const bytes beside = memory_;
+  const auto asked = [&](std::string_view name, std::string_view types) {
+    const std::vector<detail::sent_part> parts{{.bytes = beside}};
+    detail::call_message made = detail::encode_request(
+        {.number = 7, .hash = call_function(name, types).signature().hash(), .name = name}, parts);
+    const std::vector<memory_kind> kinds(1, memory_kind::host);
+    detail::add_parts(made, kinds);
+    return outcome(made, beside.size());
+  };
+  EXPECT_EQ(asked("plain", "(i32,text)->nil"), detail::call_outcome::bad_arguments);
+  EXPECT_EQ(asked("nothing", "()->buffer"), detail::call_outcome::bad_arguments);
+  EXPECT_EQ(host.taken, 0);
+  EXPECT_EQ(runs_, 0);
+  EXPECT_EQ(serves_.under_way(), 0U);
+  serves_ = call_server();
+}
+
 TEST_F(HostileMemory, WithoutMemoryForItIsBusy) {
   empty_resource none;
   auto resources = std::make_shared<memory_resources>();
