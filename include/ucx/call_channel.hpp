@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "ucx/call_argument.hpp"
 #include "ucx/call_function.hpp"
 #include "ucx/call_listing.hpp"
 #include "ucx/call_memory.hpp"

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -22,15 +21,17 @@ struct call_memory {
   /// The resource for each kind. Null: all of it is from the heap.
   /// Lifetime: the resources in it, until what they made is freed.
   std::shared_ptr<const memory_resources> resources = nullptr;
-  /// Each part lands in memory of this kind. Empty: in that of the sender's kind, where there is a
-  /// resource for it, else in the host's.
-  std::optional<memory_kind> kind = {};
+  /// Each part lands in memory of this kind.
+  memory_kind kind = memory_kind::host;
+  /// Each part lands in memory of the sender's kind instead, where there is a resource for it. The
+  /// peer chooses then: set it where the bytes are touched only after a look at where they lie.
+  bool as_sent = false;
 
   /// Returns whether there is a resource for `kind`, and the library can copy to it.
   bool has_resource() const noexcept {
-    if (!kind || *kind == memory_kind::host) return true;
-    if (*kind == memory_kind::rocm || *kind == memory_kind::other) return false;
-    return resources && resources->find(*kind) != nullptr;
+    if (kind == memory_kind::host) return true;
+    if (kind == memory_kind::rocm || kind == memory_kind::other) return false;
+    return resources && resources->find(kind) != nullptr;
   }
 };
 

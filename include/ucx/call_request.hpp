@@ -24,7 +24,8 @@ struct call_starter;
 /// A call in flight, whose types are known at run time. It is a request: it completes when the
 /// answer is here, or fails with the error of the call.
 ///
-/// Destroying an unfinished one gives the call up, and tells the peer. That does not wait.
+/// Destroying an unfinished one gives the call up, and tells the peer. That waits only where memory
+/// or windows go with it: up to `heartbeat_timeout`. Inside a handler the connection may go for it.
 class UCXIO_EXPORT call_request : public request {
  public:
   /// Makes an empty call. It is done, and has no result.

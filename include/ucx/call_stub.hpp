@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "ucx/call_argument.hpp"
 #include "ucx/call_channel.hpp"
 #include "ucx/call_function.hpp"
 #include "ucx/call_request.hpp"

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "call/call_memory.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx {
@@ -119,7 +120,7 @@ namespace detail {
 void write_layout(call_writer& to, const tensor_layout& layout, std::size_t size) {
   const auto needed = layout.extent();
   if (!needed || *needed > size) {
-    throw error(errc::invalid_argument, "writing a tensor that has more elements than memory");
+    return call_memory_access::fail(to, "a tensor has more elements than memory");
   }
   to.list(4).unsigned_integer(static_cast<std::uint64_t>(layout.type));
   for (const auto* const numbers : {&layout.shape, &layout.strides}) {

@@ -77,10 +77,14 @@ result<void> call_directory::add(std::string_view name, call_signature signature
   if (!options.memory.has_resource()) {
     return because(errc::invalid_argument, "there is no resource for its kind of memory");
   }
+  const std::string_view arguments =
+      std::string_view(signature.text()).substr(0, signature.text().find("->"));
+  const bool takes_memory = arguments.find("buffer") != std::string_view::npos ||
+                            arguments.find("tensor") != std::string_view::npos;
   std::string kept(name);
-  const auto made = std::make_shared<function>(function{std::move(kept), std::move(signature),
-                                                        std::move(shape), 0, std::move(run),
-                                                        options.documentation, options.memory});
+  const auto made = std::make_shared<function>(
+      function{std::move(kept), std::move(signature), std::move(shape), 0, std::move(run),
+               options.documentation, options.memory, takes_memory});
   bool is_taken = false;
   change([&](contents& all) {
     made->number = first_number_ + all.in_order.size();
@@ -300,14 +304,14 @@ std::optional<call_message> call_directory::answer(const asked_call& asked, call
   return result_of();
 }
 
-std::optional<call_memory> call_directory::landing_of(const asked_call& asked,
-                                                      const call_context& context,
-                                                      call_gate* gate) const {
+std::optional<call_directory::landing> call_directory::landing_of(const asked_call& asked,
+                                                                  const call_context& context,
+                                                                  call_gate* gate) const {
   const std::shared_ptr<const contents> now = current();
   call_failure refusal;
   const function* const called = now->find(asked, first_number_, gate, refusal);
   if (called == nullptr || now->refuses(context, called->name)) return std::nullopt;
-  return called->memory;
+  return landing{called->memory, called->takes_memory};
 }
 
 call_message call_directory::refuse(std::uint64_t number, const call_failure& why,

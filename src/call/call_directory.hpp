@@ -46,10 +46,15 @@ class call_directory : public std::enable_shared_from_this<call_directory> {
   call_message refuse(std::uint64_t number, const call_failure& why, const call_context& context,
                       std::string_view name = {});
   call_statistics statistics() const noexcept;
+  /// Where the memory beside a call lands, and whether the function has arguments that name it.
+  struct landing {
+    call_memory where;
+    bool is_named = false;
+  };
   /// Returns where the memory beside a call lands; nothing where the call would be refused before
   /// its function runs.
-  std::optional<call_memory> landing_of(const asked_call& asked, const call_context& context,
-                                        call_gate* gate) const;
+  std::optional<landing> landing_of(const asked_call& asked, const call_context& context,
+                                    call_gate* gate) const;
 
  private:
   friend class call_deferral;
@@ -63,6 +68,7 @@ class call_directory : public std::enable_shared_from_this<call_directory> {
     call_table::handler run;
     std::string documentation;
     call_memory memory;
+    bool takes_memory = false;
   };
   /// Never changed: a change makes another one.
   struct contents {

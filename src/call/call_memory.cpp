@@ -13,8 +13,11 @@ call_writer& call_writer::memory(buffer bytes) {
 }
 
 buffer call_reader::take_memory() {
-  const detail::landed_part* const named = named_part();
-  return named != nullptr && named->owner ? std::move(*named->owner) : buffer();
+  detail::landed_part* const named = named_part();
+  if (named == nullptr || !named->owner) return {};
+  named->bytes = {};  // which `named_part` knows again
+  const std::shared_ptr<buffer> owner = std::exchange(named->owner, nullptr);
+  return std::move(*owner);
 }
 
 }  // namespace ucx

@@ -265,7 +265,12 @@ detail::landed_part* call_reader::named_part() {
     return nullptr;
   }
   named_ |= bit;
-  return &parts_[static_cast<std::size_t>(number)];
+  detail::landed_part& named = parts_[static_cast<std::size_t>(number)];
+  if (!named.owner && named.bytes.data() == nullptr) {
+    fail("the memory before was taken by another reader");
+    return nullptr;
+  }
+  return &named;
 }
 
 std::span<std::byte> call_reader::memory() {

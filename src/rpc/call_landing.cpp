@@ -10,12 +10,16 @@
 namespace ucx::detail {
 namespace {
 
-/// Returns the resource for what comes from memory of `kind`; null: the heap.
-std::pmr::memory_resource* resource_for(const call_memory& where, memory_kind kind) noexcept {
+std::pmr::memory_resource* resource_of(const call_memory& where, memory_kind kind) noexcept {
+  const bool is_reached = kind == memory_kind::host || is_copied_by_driver(kind);
+  return is_reached ? where.resources->find(kind) : nullptr;
+}
+
+/// Returns the resource for what comes from memory of `sent`; null: the heap.
+std::pmr::memory_resource* resource_for(const call_memory& where, memory_kind sent) noexcept {
   if (!where.resources) return nullptr;
-  const memory_kind wanted = where.kind.value_or(kind);
-  const bool is_reached = wanted == memory_kind::host || is_copied_by_driver(wanted);
-  std::pmr::memory_resource* const found = is_reached ? where.resources->find(wanted) : nullptr;
+  std::pmr::memory_resource* found = where.as_sent ? resource_of(where, sent) : nullptr;
+  if (found == nullptr) found = resource_of(where, where.kind);
   return found != nullptr ? found : where.resources->find(memory_kind::host);
 }
 

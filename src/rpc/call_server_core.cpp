@@ -177,12 +177,16 @@ void call_server_core::begin_beside(const shared_call& call, const call_parts& t
   if (!asked) return refuse(call, failure_of_request(asked.why()));
   const auto where = landing_of(call, *asked);
   if (!where) return run_whole(call);  // which tells why
+  if (!where->is_named) {
+    return refuse(call, {.outcome = call_outcome::bad_arguments,
+                         .text = "its function has no argument that is memory"});
+  }
   call->memory = told.total;
-  receive(call, told, *where);
+  receive(call, told, where->where);
 }
 
-std::optional<call_memory> call_server_core::landing_of(const shared_call& call,
-                                                        const asked_call& asked) const {
+std::optional<call_directory::landing> call_server_core::landing_of(const shared_call& call,
+                                                                    const asked_call& asked) const {
   peer_gate gate(call->peer);
   return functions_->landing_of(asked, context_of(*call), is_of_server_ ? &gate : nullptr);
 }
@@ -231,7 +235,9 @@ call_server_core::room call_server_core::place(const shared_call& call, std::siz
   if (call->place != 0) return room::noted;
   const std::uint64_t connection = call->over->number();
   if (count_of(connection) >= most) return room::full;
-  if (call->memory > options_.max_memory - memory_of(connection)) return room::memory_full;
+  if (call->memory != 0 && call->memory > options_.max_memory - memory_of(connection)) {
+    return room::memory_full;
+  }
   calls_.try_emplace({connection, last_place_ + 1}, call);
   call->place = ++last_place_;
   return room::noted;

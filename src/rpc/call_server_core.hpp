@@ -97,7 +97,8 @@ class call_server_core : public std::enable_shared_from_this<call_server_core> {
   void begin(const shared_call& call);
   void run_whole(const shared_call& call) noexcept;
   void begin_beside(const shared_call& call, const call_parts& told);
-  std::optional<call_memory> landing_of(const shared_call& call, const asked_call& asked) const;
+  std::optional<call_directory::landing> landing_of(const shared_call& call,
+                                                    const asked_call& asked) const;
   void receive(const shared_call& call, const call_parts& told, const call_memory& where);
   std::uint64_t memory_of(std::uint64_t connection) const noexcept;
   void received(const key& which, std::error_code outcome) noexcept;

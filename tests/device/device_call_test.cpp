@@ -60,7 +60,8 @@ class DeviceCallMemory : public testing::TestWithParam<memory_kind> {
     made->add(memory_kind::cuda_managed, managed_);
     resources_ = std::move(made);
     const auto noting = [this](constant bytes) { note(bytes); };
-    calls_.add("by_kind", noting, {.memory = {.resources = resources_}});
+    calls_.add("as_sent", noting, {.memory = {.resources = resources_, .as_sent = true}});
+    calls_.add("with_pools", noting, {.memory = {.resources = resources_}});
     calls_.add("on_device", noting,
                {.memory = {.resources = resources_, .kind = memory_kind::cuda}});
     calls_.add("on_host", noting);
@@ -68,7 +69,10 @@ class DeviceCallMemory : public testing::TestWithParam<memory_kind> {
   }
   void note(constant bytes) {
     landed_ = place_of(bytes.data()).kind;
+    cuda_program::use(0);  // on the worker's thread, for this look alone
     is_whole_ = holds_pattern(cuda_program::content(bytes), 1);
+    CUctx_st* used = nullptr;
+    ASSERT_EQ(cuCtxPopCurrent_v2(&used), 0);
   }
   std::error_code outcome(const request& call) {
     EXPECT_TRUE(both_.until([&] { return call.done(); }));
@@ -95,8 +99,8 @@ class DeviceCallMemory : public testing::TestWithParam<memory_kind> {
 
 TEST_P(DeviceCallMemory, LandsInThatOfTheFunctionBeforeItRuns) {
   for (const auto& [name, kind] :
-       {std::pair("by_kind", told()), std::pair("on_device", memory_kind::cuda),
-        std::pair("on_host", memory_kind::host)}) {
+       {std::pair("as_sent", told()), std::pair("with_pools", memory_kind::host),
+        std::pair("on_device", memory_kind::cuda), std::pair("on_host", memory_kind::host)}) {
     landed_ = memory_kind::other;
     is_whole_ = false;
     EXPECT_EQ(outcome(peer_.start_call<void>(name, constant(source_.bytes()))), std::error_code());
@@ -107,7 +111,7 @@ TEST_P(DeviceCallMemory, LandsInThatOfTheFunctionBeforeItRuns) {
 
 TEST_P(DeviceCallMemory, IsCopiedOnceOnEachSide) {
   const copied_bytes copied;
-  EXPECT_EQ(outcome(peer_.start_call<void>("by_kind", constant(source_.bytes()))),
+  EXPECT_EQ(outcome(peer_.start_call<void>("as_sent", constant(source_.bytes()))),
             std::error_code());
   const std::size_t moved = is_of_device() ? source_.bytes().size() : 0;
   EXPECT_EQ(copied.from_device(), 2 * moved) << "the function looks at it, too";
@@ -115,7 +119,7 @@ TEST_P(DeviceCallMemory, IsCopiedOnceOnEachSide) {
 }
 
 TEST_P(DeviceCallMemory, OfAResultLandsInThatOfTheCaller) {
-  const call_options options{.memory = {.resources = resources_}};
+  const call_options options{.memory = {.resources = resources_, .as_sent = true}};
   auto given = peer_.start_call<buffer>(options, "give");
   ASSERT_EQ(outcome(given), std::error_code());
   const buffer came = given.result();
@@ -125,7 +129,7 @@ TEST_P(DeviceCallMemory, OfAResultLandsInThatOfTheCaller) {
 
 TEST_P(DeviceCallMemory, OfATensorTellsWhereItLies) {
   calls_.add("place", [](const tensor_view& all) { return std::string(to_string(all.place.kind)); },
-             {.memory = {.resources = resources_}});
+             {.memory = {.resources = resources_, .as_sent = true}});
   tensor_view sent;
   sent.type = element_type::u8;
   sent.shape = {300, 1000};

@@ -271,6 +271,25 @@ TEST_F(CallMemory, OfATemporaryIsTheCallsUntilItIsDone) {
   }
 }
 
+TEST_F(CallMemory, OfAResultIsTakenOnce) {
+  serve();
+  for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{1000}, std::uint64_t{300'000}}) {
+    auto asked = peer_.start_call<buffer>("make", size);
+    EXPECT_TRUE(test::holds_pattern(asked.result().bytes(), 3)) << size;
+    EXPECT_EQ(outcome(asked), errc::protocol_error) << size;
+    call_reader again = static_cast<call_request&>(asked).result();
+    EXPECT_TRUE(again.memory().empty());
+    EXPECT_FALSE(again.ok()) << "what was taken may be freed";
+  }
+  auto seen = peer_.start_call<buffer>("make", std::uint64_t{1000});
+  for (int i = 0; i < 2; ++i) {
+    call_reader from = static_cast<call_request&>(seen).result();
+    EXPECT_TRUE(test::holds_pattern(from.memory(), 3)) << "a look takes nothing";
+    from.finish();
+  }
+  EXPECT_EQ(seen.result().size(), 1000U);
+}
+
 TEST_F(CallMemory, OfAVariableStaysTheCallers) {
   serve();
   const call_stub<buffer(buffer)> echo(peer_, "echo");

@@ -37,6 +37,24 @@ class empty_resource final : public std::pmr::memory_resource {
   }
 };
 
+/// Counts what is taken.
+class counting_resource final : public std::pmr::memory_resource {
+ public:
+  int taken = 0;
+
+ private:
+  void* do_allocate(std::size_t size, std::size_t alignment) override {
+    ++taken;
+    return std::pmr::new_delete_resource()->allocate(size, alignment);
+  }
+  void do_deallocate(void* block, std::size_t size, std::size_t alignment) override {
+    std::pmr::new_delete_resource()->deallocate(block, size, alignment);
+  }
+  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
+    return this == &other;
+  }
+};
+
 class HostileMemory : public ::testing::Test {
  protected:
   HostileMemory() {
@@ -145,6 +163,29 @@ TEST_F(HostileMemory, IsRefusedInEachFieldOfTheTable) {
   EXPECT_EQ(serves_.under_way(), 0U);
 }
 
+/// The kind in the table is the peer's word.
+TEST_F(HostileMemory, LandsInTheKindThatTheFunctionHas) {
+  counting_resource host, device;
+  auto resources = std::make_shared<memory_resources>();
+  resources->add(memory_kind::host, host);
+  resources->add(memory_kind::cuda, device);
+  const auto taking = [this](buffer first, constant second) {
+    runs_ += first.size() + second.size() == 2000;
+  };
+  calls_.add("landed", taking, {.memory = {.resources = resources}});
+  serve();
+  keep_answers();
+  int ran = 0;
+  for (unsigned kind = 0; kind < 256; ++kind) {
+    EXPECT_EQ(outcome(with(honest("landed"), table_at + 8, static_cast<std::uint8_t>(kind)), 2000),
+              detail::call_outcome::done);
+    EXPECT_EQ(runs_, ++ran) << kind;
+    EXPECT_EQ(host.taken, 2 * ran) << kind;
+  }
+  EXPECT_EQ(device.taken, 0);
+  serves_ = call_server();
+}
+
 TEST_F(HostileMemory, IsRefusedInHeadsOfEachLength) {
   serve();
   keep_answers();
@@ -178,6 +219,34 @@ TEST_F(HostileMemory, IsNamedOnceByTheValues) {
   }
   EXPECT_EQ(outcome(honest("add"), 2000), call_outcome::bad_arguments)
       << "no value of this function is memory";
+}
+
+TEST_F(HostileMemory, IsNotTakenWhereNoArgumentIsMemory) {
+  counting_resource host;
+  auto resources = std::make_shared<memory_resources>();
+  resources->add(memory_kind::host, host);
+  const call_function_options counted{.memory = {.resources = resources}};
+  calls_.add(
+      "plain", [this](int, std::string) { ++runs_; }, counted);
+  calls_.add(
+      "nothing", [this] { return buffer(static_cast<std::size_t>(++runs_)); }, counted);
+  serve();
+  keep_answers();
+  const bytes beside = memory_;
+  const auto asked = [&](std::string_view name, std::string_view types) {
+    const std::vector<detail::sent_part> parts{{.bytes = beside}};
+    detail::call_message made = detail::encode_request(
+        {.number = 7, .hash = call_function(name, types).signature().hash(), .name = name}, parts);
+    const std::vector<memory_kind> kinds(1, memory_kind::host);
+    detail::add_parts(made, kinds);
+    return outcome(made, beside.size());
+  };
+  EXPECT_EQ(asked("plain", "(i32,text)->nil"), detail::call_outcome::bad_arguments);
+  EXPECT_EQ(asked("nothing", "()->buffer"), detail::call_outcome::bad_arguments);
+  EXPECT_EQ(host.taken, 0);
+  EXPECT_EQ(runs_, 0);
+  EXPECT_EQ(serves_.under_way(), 0U);
+  serves_ = call_server();
 }
 
 TEST_F(HostileMemory, WithoutMemoryForItIsBusy) {
