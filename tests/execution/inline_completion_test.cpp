@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/basics/sanitizer.hpp"
 #include "support/execution/own_names.hpp"
 #include "support/execution/recorder.hpp"
 #include "support/replaced/replaced_new.hpp"
@@ -94,7 +95,9 @@ TEST(InlineCompletion, OfAMillionMappedReadsTakesConstantStack) {
   loop.next();
   for (int i = 0; i < 1'000'000 && loop.left() > 0; ++i) memory.pair.reader.progress();
   EXPECT_EQ(loop.left(), 0U);
+#if !defined(UCXIO_WITH_ASAN)  // whose frames lie in memory of its own
   EXPECT_LT(loop.stack(), std::uintptr_t{128} << 10U);
+#endif
 }
 
 TEST(InlineCompletion, GoesThroughTheWorkerAfter64) {

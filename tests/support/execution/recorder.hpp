@@ -28,8 +28,9 @@ struct record {
   void note(completion told) {
     thread = std::this_thread::get_id();
     how = told;
-    ++calls;
-    if (then) then();
+    const std::function<void()> next = then;
+    ++calls;  // who waits for this may end the record
+    if (next) next();
   }
 };
 
